@@ -1,0 +1,115 @@
+// A place that holds tensors and runs ops: a set of CPU cores, an OpenCL device, a CUDA GPU. One
+// thread drives a device; calls run in order and may return before the work is done. ops/ has
+// checked every shape, dtype and placement beforehand, so backends only assert.
+//
+// All activations are float32. x, y and the like are [rows, cols], row-major, rows `stride` apart.
+#ifndef QUINTET_BACKENDS_DEVICE_H_
+#define QUINTET_BACKENDS_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/host_view.h"
+#include "core/micro_batch.h"
+#include "core/tensor.h"
+
+namespace quintet {
+
+struct MemoryInfo {
+  size_t total = 0;  // bytes the device has (a CPU device: this process's limit on its node)
+  size_t free = 0;   // bytes that can still be had
+  size_t used = 0;   // bytes held by tensors and weights of this Device object
+  size_t peak = 0;   // the most that `used` has been since the device was opened
+};
+
+// A matrix of weights [d_out, d_in], packed as its device likes it.
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  virtual int64_t d_out() const = 0;  // columns of y; with a gate, half of the rows packed
+  virtual int64_t d_in() const = 0;
+  virtual bool gated() const = 0;
+  virtual DType dtype() const = 0;  // as stored: float32, bfloat16 or float16
+  virtual size_t bytes() const = 0;
+};
+
+struct PackOptions {
+  DType dtype = DType::kFloat32;
+  bool gated =
+      false;  // two parts of one shape, wi_0 and wi_1: y = activation(x wi_0^T) * (x wi_1^T)
+};
+
+enum class Activation {
+  kNone,
+  kRelu,
+  kGeluTanh,  // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): "gelu_new"
+  kGeluErf,   // 0.5 x (1 + erf(x / sqrt(2))): "gelu"
+  kSilu,      // x / (1 + exp(-x)): "silu", "swish"
+};
+
+// What a linear does to its sums before they are stored: activation(sum), times the gate where the
+// weight has one; then y = that, or y += that.
+struct Epilogue {
+  Activation activation = Activation::kNone;
+  bool accumulate = false;  // y += ..., the residual
+};
+
+struct AttentionArgs {
+  int64_t n_heads = 0;
+  int64_t d_kv = 0;     // of one head
+  float scale = 1.0F;   // of q k^T; T5: 1
+  bool causal = false;  // a row sees keys at positions <= its own
+};
+
+enum class Pooling { kMean, kFirst, kLast };
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;   // as the user writes it: "cpu[0-7]", "opencl:1"
+  virtual MemoryInfo memory() const = 0;  // read anew at each call
+  virtual void wait() = 0;         // until all earlier calls are done; throws what they threw
+  virtual void empty_cache() = 0;  // gives memory kept for reuse back to the system
+  virtual void manual_seed(uint64_t seed) = 0;  // of what the device draws
+
+  // Contents are undefined. The stride may exceed cols where that is faster. Throws Error(kMemory).
+  virtual Tensor allocate(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) = 0;
+  // Host rows lie `cols` elements apart, in the tensor's dtype; both calls are done on return.
+  virtual void upload(const void* host, const Tensor& dst) = 0;
+  virtual void download(const Tensor& src, void* host) = 0;
+
+  // Packs the rows of `parts`, one below the other, [sum of rows, d_in]. The file's pages are given
+  // back while packing: at most a few MiB of them are resident at a time.
+  virtual std::unique_ptr<Weight> pack(std::span<const HostView> parts, PackOptions options) = 0;
+
+  // y[i] = table[ids[i]]; table: [vocab_size, d_model] in any floating dtype, ids checked.
+  virtual void embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y) = 0;
+
+  // y[i] = weight * x[i] / sqrt(mean(x[i]^2) + eps); weight: [1, cols] float32. y may be x.
+  virtual void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& y) = 0;
+
+  // y[n, d_out] = epilogue(x[n, d_in] * w[d_out, d_in]^T), summed in float32.
+  virtual void linear(const Tensor& x, const Weight& w, const Epilogue& epilogue,
+                      const Tensor& y) = 0;
+
+  // Softmax attention of rows [first_row, first_row + q.rows) of the packed batch over the keys of
+  // their own sequences, streamed in key blocks.
+  //   q, y: [rows, n_heads * d_kv]; k, v: [n_tokens, n_heads * d_kv]; y must not overlap q, k, v
+  //   position_bias: [n_heads, 2 * m - 1] for any m >= batch.max_len, or empty: none; added to the
+  //   scaled score of (row, key) is element [head, key position - row position + m - 1].
+  virtual void attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Tensor& position_bias, const MicroBatch& batch, int64_t first_row,
+                         const AttentionArgs& args, const Tensor& y) = 0;
+
+  // y[s] = pooled rows [begin[s], end[s]) of x, the rows added in order; a range without rows gives
+  // zeros. With `normalize`, y[s] is then divided by its Euclidean norm (zeros stay zeros).
+  virtual void pool(const Tensor& x, std::span<const int32_t> begin, std::span<const int32_t> end,
+                    Pooling pooling, bool normalize, const Tensor& y) = 0;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_BACKENDS_DEVICE_H_

@@ -1,0 +1,36 @@
+// What one block of a stack costs: the model states it, placement lays out with it. Exact counts,
+// not estimates; flops are multiply-adds times two.
+#ifndef QUINTET_CORE_BLOCK_COST_H_
+#define QUINTET_CORE_BLOCK_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace quintet {
+
+struct BlockCost {
+  int64_t weight_bytes = 0;    // as packed on the device, in the dtype asked for
+  int64_t weight_params = 0;   // of its matrices; a device streams these per micro-batch
+  double flops_per_token = 0;  // matrix products
+  double attention_flops_per_token_key = 0;  // per token and per key it attends to
+};
+
+// One stack (encoder, decoder) as placement sees it.
+struct StackCost {
+  std::vector<BlockCost> blocks;  // [n_layers]
+  int64_t first_bytes = 0;        // weights that go with block 0: the embedding table
+  int64_t last_bytes = 0;         // weights that go with the last block: the final norm
+  int64_t per_stage_bytes = 0;    // weights that every stage keeps a copy of: T5's shared bias
+  int64_t d_model = 0;
+
+  // Bytes of activations on one device while a micro-batch of n_tokens passes, the longest sequence
+  // being max_len: a * n_tokens + b * min(n_tokens, tile_rows) + c * max_len, + constant.
+  double activation_bytes_per_token = 0;
+  double activation_bytes_per_tile_row = 0;
+  double activation_bytes_per_max_len = 0;
+  int64_t tile_rows = 0;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_CORE_BLOCK_COST_H_

@@ -1,0 +1,25 @@
+// One record of the input, as a reader hands it on.
+#ifndef QUINTET_CORE_RECORD_H_
+#define QUINTET_CORE_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace quintet {
+
+struct Record {
+  uint64_t ordinal = 0;  // counted from 0 over the whole input, rejected records included
+  uint64_t line = 0;     // where it starts, counted from 1
+  std::string id;        // UTF-8
+  std::string text;      // residues or text; unused where input_ids are given
+  bool has_ids = false;  // JSONL with "input_ids"
+  std::vector<int64_t> input_ids;
+  std::vector<uint8_t> attention_mask;  // empty: every id counts
+  std::string rejected;  // not empty: why the record cannot be used; the run goes on without it
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_CORE_RECORD_H_

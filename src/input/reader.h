@@ -1,0 +1,32 @@
+// Records in order, from FASTA, text lines or JSONL; plain or gzip by content; a file or stdin.
+#ifndef QUINTET_INPUT_READER_H_
+#define QUINTET_INPUT_READER_H_
+
+#include <memory>
+#include <string>
+
+#include "core/record.h"
+
+namespace quintet {
+
+enum class InputFormat { kAuto, kFasta, kText, kJsonl };
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  // False at the end. A record that cannot be used comes with `rejected` set; a broken file (no
+  // FASTA header, bad gzip) throws Error(kFile) with the line.
+  virtual bool next(Record& record) = 0;
+  virtual InputFormat format() const = 0;  // never kAuto
+  // Bytes of the file consumed so far (compressed) and its size, for the progress bar; size 0:
+  // unknown (stdin).
+  virtual uint64_t bytes_read() const = 0;
+  virtual uint64_t bytes_total() const = 0;
+};
+
+// `path` "-" is stdin. kAuto goes by the extension (below a .gz), then by the first byte.
+std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format);
+
+}  // namespace quintet
+
+#endif  // QUINTET_INPUT_READER_H_

@@ -1,0 +1,42 @@
+// Text to token ids, as the checkpoint's own tokenizer files say.
+#ifndef QUINTET_TOKENIZER_TOKENIZER_H_
+#define QUINTET_TOKENIZER_TOKENIZER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quintet {
+
+struct Token {
+  int32_t id = 0;
+  std::string piece;
+  uint32_t begin = 0;  // bytes [begin, end) of the text that it came from; empty for </s>
+  uint32_t end = 0;
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  // With `add_special` what the model expects at the end (</s>) is added. Any bytes are accepted;
+  // invalid UTF-8 is read as U+FFFD. Linear in the length of the text. Thread-safe.
+  virtual std::vector<int32_t> encode(std::string_view text, bool add_special) const = 0;
+  virtual std::vector<Token> encode_tokens(std::string_view text, bool add_special) const = 0;
+  virtual int32_t vocab_size() const = 0;  // added tokens included
+  virtual std::optional<int32_t> find(std::string_view piece) const = 0;
+  virtual std::string piece(int32_t id) const = 0;  // "" where there is none
+  virtual int32_t unk_id() const = 0;
+  virtual std::optional<int32_t> eos_id() const = 0;  // what add_special appends, if anything
+};
+
+// Reads tokenizer.json, else spiece.model (+ added_tokens.json, tokenizer_config.json), else ByT5
+// bytes where config.json / tokenizer_config.json say so. Throws Error(kFile).
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace quintet
+
+#endif  // QUINTET_TOKENIZER_TOKENIZER_H_
