@@ -13,9 +13,13 @@ TEST(DType, RoundTripsEveryHalf) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<uint16_t>(bits);
     const float wide = float_from_float16(half);
-    if (!std::isnan(wide)) EXPECT_EQ(float16_from_float(wide), half);
+    if (!std::isnan(wide)) {
+      EXPECT_EQ(float16_from_float(wide), half);
+    }
     const float brain = float_from_bfloat16(half);
-    if (!std::isnan(brain)) EXPECT_EQ(bfloat16_from_float(brain), half);
+    if (!std::isnan(brain)) {
+      EXPECT_EQ(bfloat16_from_float(brain), half);
+    }
   }
 }
 
