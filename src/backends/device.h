@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,6 +75,18 @@ class Device {
   virtual void wait() = 0;         // until all earlier calls are done; throws what they threw
   virtual void empty_cache() = 0;  // gives memory kept for reuse back to the system
   virtual void manual_seed(uint64_t seed) = 0;  // of what the device draws
+
+  // Called once, on the thread that will drive the device, before its first op: a CPU device pins
+  // the thread to its first core.
+  virtual void attach_thread() {}
+
+  // Lending: the driving thread has nothing to do until stop() and offers itself meanwhile. It runs
+  // work of other devices of its kind, sleeps while there is none, asks stop() first, after each
+  // piece of work and after each wake(), and returns true once stop() is true. A wake() that falls
+  // between the asking and the sleeping is not lost. False at once where there is nothing to lend:
+  // the caller then waits in its own way.
+  virtual bool lend_until(const std::function<bool()>& /*stop*/) { return false; }
+  virtual void wake() {}  // any thread; makes a thread that is in lend_until() ask stop() again
 
   // Contents are undefined. The stride may exceed cols where that is faster. Throws Error(kMemory).
   virtual Tensor allocate(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) = 0;
