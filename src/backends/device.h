@@ -35,6 +35,7 @@ class Weight {
   virtual bool gated() const = 0;
   virtual DType dtype() const = 0;  // as stored: float32, bfloat16 or float16
   virtual size_t bytes() const = 0;
+  virtual const void* owner() const { return nullptr; }  // its Device; null: not told, not checked
 };
 
 struct PackOptions {

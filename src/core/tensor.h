@@ -19,6 +19,7 @@ class Buffer {
   virtual ~Buffer() = default;
   virtual size_t bytes() const = 0;
   virtual void* host() { return nullptr; }  // null where the host cannot address the memory
+  virtual const void* owner() const { return nullptr; }  // its Device; null: not told, not checked
 };
 
 class Tensor {
