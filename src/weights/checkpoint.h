@@ -17,14 +17,22 @@ namespace quintet {
 class Checkpoint {
  public:
   // Reads headers only; tensors stay in the mapped files. `path` is a folder. Where both kinds are
-  // there, safetensors win. Throws Error(kFile / kIo) naming the file and what is wrong with it.
+  // there, safetensors win; where a whole file and shards are there, the whole file. Throws
+  // Error(kFile / kIo) naming the file and what is wrong with it.
   static std::unique_ptr<Checkpoint> open(const std::filesystem::path& path);
   virtual ~Checkpoint() = default;
 
+  // float32, bfloat16 and float16 tensors.
   const std::map<std::string, HostView, std::less<>>& tensors() const { return tensors_; }
   const HostView* find(std::string_view name) const;  // null where there is none
+  // Tensors of other types (integer buffers, float64, ...), which nobody can use -> why.
+  const std::map<std::string, std::string, std::less<>>& skipped() const { return skipped_; }
   // Names the checkpoint's index promises and no file holds -> the shard that should.
   const std::map<std::string, std::string, std::less<>>& missing() const { return missing_; }
+  // For the message about a tensor that find() has not got: what this checkpoint knows about it,
+  // "model-00002-of-00003.safetensors does not hold it, model.safetensors.index.json says it does".
+  std::string why_absent(std::string_view name) const;
+
   const std::string& format() const { return format_; }  // "safetensors, 3 files", for people
   size_t file_bytes() const { return file_bytes_; }
   const std::filesystem::path& folder() const { return folder_; }
@@ -35,6 +43,7 @@ class Checkpoint {
   size_t file_bytes_ = 0;
   std::vector<std::unique_ptr<FileMap>> files_;
   std::map<std::string, HostView, std::less<>> tensors_;
+  std::map<std::string, std::string, std::less<>> skipped_;
   std::map<std::string, std::string, std::less<>> missing_;
 };
 
