@@ -73,6 +73,10 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;   // as the user writes it: "cpu[0-7]", "opencl:1"
   virtual MemoryInfo memory() const = 0;  // read anew at each call
+  // Whether its tensors lie in memory that the host addresses and its ops take tensors of every
+  // other device of which this is true. Such tensors pass between stages as pointers, so the last
+  // to drop one may be another thread than the device's own.
+  virtual bool host_memory() const { return false; }
   virtual void wait() = 0;         // until all earlier calls are done; throws what they threw
   virtual void empty_cache() = 0;  // gives memory kept for reuse back to the system
   virtual void manual_seed(uint64_t seed) = 0;  // of what the device draws

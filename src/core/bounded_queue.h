@@ -54,6 +54,16 @@ class BoundedQueue {
     has_item_.notify_all();
   }
 
+  // Whether the call would return at once; for a thread that has other things to do meanwhile.
+  bool can_push() const {
+    const std::scoped_lock lock(mutex_);
+    return closed_ || items_.size() < capacity_;
+  }
+  bool can_pop() const {
+    const std::scoped_lock lock(mutex_);
+    return closed_ || !items_.empty();
+  }
+
   size_t size() const {
     const std::scoped_lock lock(mutex_);
     return items_.size();

@@ -1,58 +1,88 @@
 // Stages that all work at once, each with a thread that drives its device, and links between them.
+//
+//   push() -> queue -> stage 0 -> link, queue -> stage 1 -> ... -> queue -> pop()
 #ifndef QUINTET_PIPELINE_PIPELINE_H_
 #define QUINTET_PIPELINE_PIPELINE_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/micro_batch.h"
+#include "link/host_buffers.h"
 #include "models/encoder.h"
+#include "quintet/error.h"
 
 namespace quintet {
 
+class Trace;
+
 struct PipelineStage {
-  Device* device = nullptr;  // outlives the pipeline
+  Device* device = nullptr;  // outlives the pipeline; no other stage has it
   std::unique_ptr<EncoderStage> blocks;
   StageRange range;
 };
 
 struct PipelineOptions {
-  size_t queue_capacity = 1;  // micro-batches waiting before each stage
-  // What leaves the last stage: all rows, or one pooled row per sequence.
+  size_t queue_capacity = 1;  // micro-batches waiting before each stage, and finished ones
+  // What leaves the last stage: all rows, or one row per sequence, pooled over its
+  // [pool_begin, pool_end).
   std::optional<Pooling> pooling;
-  bool normalize = false;
+  bool normalize = false;  // of pooled rows
+  bool lend = true;        // a stage that waits lends its device to the others, where it can
+  Trace* trace = nullptr;  // gets one track per stage; outlives the pipeline
 };
 
 // A micro-batch with its results on the host.
 struct BatchResult {
   MicroBatch batch;
-  // [n_tokens, d_model] after the final norm, or with pooling [n_seqs, d_model]; row-major.
-  std::vector<float> rows;
+  // [n_tokens, d_model] after the final norm, or with pooling [n_seqs, d_model]; row-major. Goes
+  // back to the pipeline for reuse when dropped, from any thread, even after the pipeline is gone.
+  HostRows rows;
+};
+
+// What a stage threw, and the records that were under way in it.
+class BatchError : public Error {
+ public:
+  BatchError(ErrorKind kind, const std::string& message, std::vector<uint64_t> ordinals)
+      : Error(kind, message), ordinals_(std::move(ordinals)) {}
+  const std::vector<uint64_t>& ordinals() const { return ordinals_; }  // of the micro-batch
+
+ private:
+  std::vector<uint64_t> ordinals_;
 };
 
 struct StageStats {
   std::string device;
   StageRange range;
-  double busy_seconds = 0;  // computing, since start
+  double busy_seconds = 0;     // computing, pooling
+  double link_seconds = 0;     // taking rows over and passing them on
+  double waiting_seconds = 0;  // for input, for room behind; the device may have been lent
   uint64_t batches = 0;
+  int64_t tokens = 0;
 };
 
-// push() from one thread, pop() from another (or the same, with fewer in flight than fit). FIFO.
+// push() and finish() from one thread, pop() from another (or the same one, with no more in flight
+// than fit: a stage and its queue hold 1 + queue_capacity each, finished ones queue_capacity).
+// abort() and stats() from any thread. First in, first out.
 class Pipeline {
  public:
-  Pipeline(std::vector<PipelineStage> stages, int64_t d_model, PipelineOptions options);
-  ~Pipeline();  // aborts what is under way, joins the threads
+  // Throws Error(kUsage) without stages, or where two stages share a device.
+  Pipeline(std::vector<PipelineStage> stages, int64_t d_model, PipelineOptions options = {});
+  ~Pipeline();  // aborts what is under way, joins the threads; soon: after one micro-batch at most
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
 
-  bool push(MicroBatch batch);  // waits for room; false after a failure or abort
+  bool push(MicroBatch batch);  // waits for room; false after a failure, an abort or finish()
   void finish();                // no more micro-batches will come
-  // The next result in order; nothing when all is done. Throws what a stage threw, with the
-  // micro-batch's records named.
+  // The next result in order; nothing when all is done, and after abort(). When a stage has thrown,
+  // the micro-batches before the failed one still come out; then each call throws BatchError, of
+  // the earliest micro-batch that failed.
   std::optional<BatchResult> pop();
-  void abort();
+  void abort();  // throws away what is under way; push() and pop() return soon
   std::vector<StageStats> stats() const;
 
  private:

@@ -1,0 +1,36 @@
+// How a micro-batch's hidden states reach the next stage. A link has two ends: send() runs on the
+// thread that drives the sender's device, receive() on the thread that drives the receiver's, and
+// between the two lies a queue, or a network.
+#ifndef QUINTET_LINK_LINK_H_
+#define QUINTET_LINK_LINK_H_
+
+#include <string>
+
+#include "core/micro_batch.h"
+#include "core/tensor.h"
+#include "link/host_buffers.h"
+
+namespace quintet {
+
+// A micro-batch between stages, with its hidden states in one of two places.
+struct Parcel {
+  MicroBatch batch;
+  Tensor hidden;  // [n_tokens, d_model] on a device; empty before the first stage
+  HostRows rows;  // [n_tokens, d_model], row-major, while on the way through host memory
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+  virtual std::string kind() const = 0;  // "hand-over", "host copy": for traces and statistics
+
+  // From `hidden` on the sending device to what travels. The sending device is done with `hidden`
+  // when the call returns.
+  virtual void send(Parcel& parcel) = 0;
+  // From what travelled to `hidden` on the receiving device, ready for use.
+  virtual void receive(Parcel& parcel) = 0;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_LINK_LINK_H_
