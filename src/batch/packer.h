@@ -20,14 +20,14 @@ struct PackerOptions {
   int64_t look_ahead_tokens = 2048;  // see push(); less than tokens_per_batch counts as that
 };
 
-// The same sequences in the same order give the same micro-batches, whenever next() is called as
-// long as it is called until it gives nothing before each push(), or never before finish().
+// The same sequences in the same order give the same micro-batches, however push() and next() mix.
 class Packer {
  public:
   explicit Packer(PackerOptions options);  // throws Error(kUsage) unless both are positive
 
   // A sequence overtakes another only where it begins less than look_ahead_tokens behind it in the
-  // input: nobody who puts results back in order holds more than that, plus what is in flight.
+  // input, one longer than tokens_per_batch being counted as that and never overtaking. So who puts
+  // results back in order holds fewer tokens than look_ahead_tokens, and what is in flight.
   // Throws Error(kRecord) where the sequence has no tokens, its positions do not rise from 0 or
   // more, or its pool range is not inside it; the packer is then as before.
   void push(Sequence sequence);
@@ -36,23 +36,26 @@ class Packer {
   // lie in the order of the input.
   std::optional<MicroBatch> next();
 
-  int64_t waiting_tokens() const { return waiting_tokens_; }  // at most look-ahead + one sequence
+  // Where next() is drained after each push(): fewer than look_ahead_tokens, counted as in push().
+  int64_t waiting_tokens() const { return waiting_tokens_; }
 
  private:
   struct Waiting {
     Sequence sequence;
-    uint64_t begin;  // tokens that came before it in the input
-    int64_t length() const { return static_cast<int64_t>(sequence.tokens.size()); }
+    int64_t begin = 0;  // tokens before it in the input, counted as in push()
+    int64_t length = 0;
   };
 
+  bool window_is_full() const;
   std::vector<size_t> choose() const;  // places in waiting_, rising
-  void divide_rest();
-  MicroBatch take(const std::vector<size_t>& places);
+  std::vector<std::vector<size_t>> divide() const;
+  MicroBatch build(const std::vector<size_t>& places);
+  void drop(const std::vector<size_t>& places);
 
   PackerOptions options_;
   std::deque<Waiting> waiting_;  // in the order of the input
   int64_t waiting_tokens_ = 0;
-  uint64_t pushed_tokens_ = 0;
+  int64_t pushed_tokens_ = 0;
   uint64_t next_number_ = 0;
   bool finished_ = false;
   std::deque<MicroBatch> rest_;  // after finish(): all that is left
