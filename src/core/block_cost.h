@@ -13,6 +13,7 @@ struct BlockCost {
   int64_t weight_params = 0;   // of its matrices; a device streams these per micro-batch
   double flops_per_token = 0;  // matrix products
   double attention_flops_per_token_key = 0;  // per token and per key it attends to
+  double activation_bytes_per_max_len = 0;   // a position bias of its own (uMT5), see StackCost
 };
 
 // One stack (encoder, decoder) as placement sees it.
@@ -23,8 +24,11 @@ struct StackCost {
   int64_t per_stage_bytes = 0;    // weights that every stage keeps a copy of: T5's shared bias
   int64_t d_model = 0;
 
-  // Bytes of activations on one device while a micro-batch of n_tokens passes, the longest sequence
-  // being max_len: a * n_tokens + b * min(n_tokens, tile_rows) + c * max_len, + constant.
+  // Bytes of activations on one device while a micro-batch of n_tokens passes, its own hidden
+  // states included, the longest sequence being max_len:
+  //   a * n_tokens + b * min(n_tokens, tile_rows) + c * max_len,
+  // c being the stack's plus that of each block of the stage. Work buffers stay with the stage, so
+  // this is that of the largest micro-batch so far.
   double activation_bytes_per_token = 0;
   double activation_bytes_per_tile_row = 0;
   double activation_bytes_per_max_len = 0;
