@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/device.h"
@@ -24,7 +25,8 @@ class EncoderStage {
  public:
   virtual ~EncoderStage() = default;
   // hidden: [n_tokens, d_model] on this stage's device, from the stage before, updated in place;
-  // an empty tensor for the first stage, which makes it from batch.tokens. Returns hidden.
+  // an empty tensor for the first stage, which makes it from batch.tokens. Returns hidden. Throws
+  // Error(kRecord) on a token outside the vocabulary.
   virtual Tensor forward(const MicroBatch& batch, Tensor hidden) = 0;
 };
 
@@ -44,7 +46,7 @@ class EncoderModel {
   virtual StackCost cost(DType dtype) const = 0;
   // One line per fact for `quintet info`: ("d_ff", "16384"), ...
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
-  // Dtype of the matrices as stored in the checkpoint.
+  // Dtype of the matrices as stored in the checkpoint; float32 where they are not all of one.
   virtual DType stored_dtype(const Checkpoint& checkpoint) const = 0;
   // Checks that every tensor the encoder needs is there with the shape the config implies, reading
   // headers only. Throws Error(kFile) naming the tensor, found and expected. Returns notes about
@@ -55,8 +57,12 @@ class EncoderModel {
 };
 
 // Reads config.json of a checkpoint folder. Throws Error(kFile) naming the key at fault, or the
-// model types that are known.
+// model types that are known; Error(kIo) where there is no such file.
 std::unique_ptr<EncoderModel> load_encoder_model(const std::filesystem::path& folder);
+
+// The same from config.json's object; `where` is its file's name for messages.
+std::unique_ptr<EncoderModel> make_encoder_model(const nlohmann::json& config,
+                                                 const std::string& where);
 
 }  // namespace quintet
 

@@ -1,0 +1,20 @@
+// Encoders of the T5 family: T5, mT5, uMT5, ByT5, ProtT5, ProstT5, Ankh, from encoder-only and from
+// full checkpoints.
+#ifndef QUINTET_MODELS_T5_H_
+#define QUINTET_MODELS_T5_H_
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "models/encoder.h"
+
+namespace quintet {
+
+// See parse_t5_config.
+std::unique_ptr<EncoderModel> make_t5_encoder(const nlohmann::json& config,
+                                              const std::string& where);
+
+}  // namespace quintet
+
+#endif  // QUINTET_MODELS_T5_H_

@@ -1,0 +1,64 @@
+#include "models/t5_block.h"
+
+#include "ops/attention.h"
+#include "ops/feed_forward.h"
+
+namespace quintet {
+
+std::unique_ptr<RelativeBias> load_relative_bias(const T5Config& config,
+                                                 const WeightScope& attention, bool bidirectional) {
+  const HostView& learned = attention.view("SelfAttention.relative_attention_bias.weight",
+                                           {config.relative_buckets, config.n_heads});
+  if (attention.checks_only()) return nullptr;
+  return std::make_unique<RelativeBias>(
+      learned, RelativeBuckets{.count = config.relative_buckets,
+                               .max_distance = config.relative_max_distance,
+                               .bidirectional = bidirectional});
+}
+
+SelfAttention::SelfAttention(const T5Config& config, const WeightScope& weights)
+    : n_heads_(config.n_heads),
+      d_kv_(config.d_kv),
+      eps_(config.eps),
+      norm_(weights.load_vector("layer_norm.weight", config.d_model)),
+      q_(weights.load("SelfAttention.q.weight", {config.inner(), config.d_model})),
+      kv_(weights.load_stacked({"SelfAttention.k.weight", "SelfAttention.v.weight"},
+                               {config.inner(), config.d_model})),
+      o_(weights.load("SelfAttention.o.weight", {config.d_model, config.inner()})) {}
+
+void SelfAttention::forward(ops::Workspace& workspace, const MicroBatch& batch,
+                            const Tensor& position_bias, const Tensor& hidden) const {
+  // No 1/sqrt(d_kv): T5 was trained with that factor folded into its initial weights.
+  ops::self_attention_add(workspace, batch, hidden, {.norm = norm_, .q = *q_, .kv = *kv_, .o = *o_},
+                          eps_, position_bias, {.n_heads = n_heads_, .d_kv = d_kv_, .scale = 1.0F});
+}
+
+FeedForward::FeedForward(const T5Config& config, const WeightScope& weights)
+    : eps_(config.eps),
+      activation_(config.activation),
+      norm_(weights.load_vector("layer_norm.weight", config.d_model)),
+      wi_(config.gated
+              ? weights.load_stacked({"DenseReluDense.wi_0.weight", "DenseReluDense.wi_1.weight"},
+                                     {config.d_ff, config.d_model}, true)
+              : weights.load("DenseReluDense.wi.weight", {config.d_ff, config.d_model})),
+      wo_(weights.load("DenseReluDense.wo.weight", {config.d_model, config.d_ff})) {}
+
+void FeedForward::forward(ops::Workspace& workspace, const Tensor& hidden) const {
+  ops::feed_forward_add(workspace, hidden, {.norm = norm_, .wi = *wi_, .wo = *wo_}, eps_,
+                        activation_);
+}
+
+EncoderBlock::EncoderBlock(const T5Config& config, const WeightScope& weights)
+    : self_attention_(config, weights.scope("layer.0.")),
+      feed_forward_(config, weights.scope("layer.1.")),
+      own_bias_(config.bias_per_block ? load_relative_bias(config, weights.scope("layer.0."), true)
+                                      : nullptr) {}
+
+void EncoderBlock::forward(ops::Workspace& workspace, const MicroBatch& batch,
+                           RelativeBias* shared_bias, const Tensor& hidden) {
+  RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
+  self_attention_.forward(workspace, batch, bias.table(workspace.device(), batch.max_len), hidden);
+  feed_forward_.forward(workspace, hidden);
+}
+
+}  // namespace quintet

@@ -1,0 +1,73 @@
+// The layers of T5's stacks. Constructors bind weights under the checkpoint's own names.
+#ifndef QUINTET_MODELS_T5_BLOCK_H_
+#define QUINTET_MODELS_T5_BLOCK_H_
+
+#include <memory>
+#include <optional>
+
+#include "core/micro_batch.h"
+#include "core/tensor.h"
+#include "models/relative_bias.h"
+#include "models/t5_config.h"
+#include "models/weight_scope.h"
+#include "ops/workspace.h"
+
+namespace quintet {
+
+// The learned table of the attention under `attention`, e.g. "encoder.block.0.layer.0." ; nothing
+// where the scope only checks.
+std::unique_ptr<RelativeBias> load_relative_bias(const T5Config& config,
+                                                 const WeightScope& attention, bool bidirectional);
+
+class SelfAttention {
+ public:
+  SelfAttention(const T5Config& config, const WeightScope& weights);
+
+  // hidden += attention(norm(hidden)), [n_tokens, d_model]; position_bias: [n_heads, 2 * m - 1]
+  void forward(ops::Workspace& workspace, const MicroBatch& batch, const Tensor& position_bias,
+               const Tensor& hidden) const;
+
+ private:
+  int64_t n_heads_;
+  int64_t d_kv_;
+  float eps_;
+  Tensor norm_;
+  std::unique_ptr<Weight> q_;
+  std::unique_ptr<Weight> kv_;
+  std::unique_ptr<Weight> o_;
+};
+
+class FeedForward {
+ public:
+  FeedForward(const T5Config& config, const WeightScope& weights);
+
+  // hidden += feed_forward(norm(hidden)), [n_tokens, d_model]
+  void forward(ops::Workspace& workspace, const Tensor& hidden) const;
+
+ private:
+  float eps_;
+  Activation activation_;
+  Tensor norm_;
+  std::unique_ptr<Weight> wi_;
+  std::unique_ptr<Weight> wo_;
+};
+
+class EncoderBlock {
+ public:
+  // weights: scope of one block, "encoder.block.3."
+  EncoderBlock(const T5Config& config, const WeightScope& weights);
+
+  // shared_bias: block 0's, which every block of T5 uses; null for uMT5, whose blocks have their
+  // own. hidden: [n_tokens, d_model], updated in place.
+  void forward(ops::Workspace& workspace, const MicroBatch& batch, RelativeBias* shared_bias,
+               const Tensor& hidden);
+
+ private:
+  SelfAttention self_attention_;
+  FeedForward feed_forward_;
+  std::unique_ptr<RelativeBias> own_bias_;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_MODELS_T5_BLOCK_H_
