@@ -17,6 +17,7 @@ struct Record {
   bool has_ids = false;  // JSONL with "input_ids"
   std::vector<int64_t> input_ids;
   std::vector<uint8_t> attention_mask;  // empty: every id counts
+  bool empty = false;    // rejected because nothing is in it: --skip-empty forgives that
   std::string rejected;  // not empty: why the record cannot be used; the run goes on without it
 };
 

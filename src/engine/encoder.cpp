@@ -110,7 +110,7 @@ std::vector<HiddenStates> PretrainedEncoder::encode(
                   .d_model = d_model(),
                   .values = std::vector<float>(input_ids[i].size() * width)};
     try {
-      Sequence sequence = sequence_of_ids(input_ids[i], mask_of(i), vocab_size());
+      Sequence sequence = sequence_from_ids(input_ids[i], mask_of(i), vocab_size());
       sequence.ordinal = i;
       if (!sequence.tokens.empty()) packer.push(std::move(sequence));
     } catch (const Error& error) {
@@ -134,8 +134,9 @@ std::vector<HiddenStates> PretrainedEncoder::encode(
     for (int64_t s = 0; s < batch.n_seqs(); ++s) {
       const auto first = static_cast<size_t>(batch.cu_seqlens[s]) * width;
       const auto last = static_cast<size_t>(batch.cu_seqlens[s + 1]) * width;
-      results[batch.ordinals[s]].values = unmask_rows(
-          std::span(result->rows).subspan(first, last - first), mask_of(batch.ordinals[s]), width);
+      results[batch.ordinals[s]].values =
+          unmask_rows(std::span<const float>(result->rows).subspan(first, last - first),
+                      mask_of(batch.ordinals[s]), width);
     }
   }
   return results;

@@ -6,8 +6,8 @@
 
 namespace quintet {
 
-Sequence sequence_of_ids(std::span<const int64_t> ids, std::span<const uint8_t> mask,
-                         int64_t vocab_size) {
+Sequence sequence_from_ids(std::span<const int64_t> ids, std::span<const uint8_t> mask,
+                           int64_t vocab_size) {
   if (!mask.empty() && mask.size() != ids.size()) {
     fail(ErrorKind::kRecord, "attention_mask has {} entries, input_ids {}", mask.size(),
          ids.size());

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 const std::vector<int64_t> kIds{5, 6, 7, 1};
 
 TEST(Sequence, CountsEveryIdWithoutMask) {
-  const Sequence s = sequence_of_ids(kIds, {}, 10);
+  const Sequence s = sequence_from_ids(kIds, {}, 10);
   EXPECT_THAT(s.tokens, ElementsAre(5, 6, 7, 1));
   EXPECT_THAT(s.positions, IsEmpty());
   EXPECT_EQ(s.pool_end, 4);
@@ -24,25 +24,25 @@ TEST(Sequence, CountsEveryIdWithoutMask) {
 // Padding on either side is the same sequence as without: distances between tokens do not change.
 TEST(Sequence, PaddingIsNoHole) {
   const std::vector<int64_t> ids{0, 0, 5, 6, 0};
-  const Sequence s = sequence_of_ids(ids, std::vector<uint8_t>{0, 0, 1, 1, 0}, 10);
+  const Sequence s = sequence_from_ids(ids, std::vector<uint8_t>{0, 0, 1, 1, 0}, 10);
   EXPECT_THAT(s.tokens, ElementsAre(5, 6));
   EXPECT_THAT(s.positions, IsEmpty());
 }
 
 TEST(Sequence, HolesShiftPositions) {
-  const Sequence s = sequence_of_ids(kIds, std::vector<uint8_t>{0, 1, 0, 1}, 10);
+  const Sequence s = sequence_from_ids(kIds, std::vector<uint8_t>{0, 1, 0, 1}, 10);
   EXPECT_THAT(s.tokens, ElementsAre(6, 1));
   EXPECT_THAT(s.positions, ElementsAre(0, 2));
 }
 
 TEST(Sequence, WhollyMaskedLeavesNothing) {
-  EXPECT_THAT(sequence_of_ids(kIds, std::vector<uint8_t>(4), 10).tokens, IsEmpty());
+  EXPECT_THAT(sequence_from_ids(kIds, std::vector<uint8_t>(4), 10).tokens, IsEmpty());
 }
 
 TEST(Sequence, RefusesIdsAndMasksByName) {
   const auto problem = [](std::vector<int64_t> ids, std::vector<uint8_t> mask) -> std::string {
     try {
-      sequence_of_ids(ids, mask, 10);
+      sequence_from_ids(ids, mask, 10);
     } catch (const Error& error) {
       return error.what();
     }

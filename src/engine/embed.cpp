@@ -1,0 +1,284 @@
+#include "engine/embed.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "engine/feeder.h"
+#include "engine/identity.h"
+#include "engine/loaded_encoder.h"
+#include "input/reader.h"
+#include "output/writer.h"
+#include "pipeline/trace.h"
+
+namespace quintet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void check_options(const Options& options) {
+  if (options.input.empty()) fail(ErrorKind::kUsage, "--input is missing: a file, or - for stdin");
+  if (options.output.empty()) {
+    fail(ErrorKind::kUsage, "--output is missing: a .h5, .npy, .safetensors or .jsonl file, or -");
+  }
+  if (options.overwrite && options.resume) {
+    fail(ErrorKind::kUsage, "--overwrite and --resume exclude each other");
+  }
+  if (options.normalize && !options.pool) {
+    fail(ErrorKind::kUsage, "--normalize is for pooled vectors; add --pool mean, first or last");
+  }
+  if (options.resume && options.input == "-") {
+    fail(ErrorKind::kUsage, "--resume needs an --input that can be read again, not -");
+  }
+}
+
+// The embed job's parts, in the order in which they come to be; destroyed the other way round.
+class EmbedJob {
+ public:
+  EmbedJob(const Options& options, const EmbedEvents& events, const std::atomic<bool>& stop)
+      : options_(options), events_(events), stop_(stop) {}
+
+  EmbedResult run(Clock::time_point started);
+
+ private:
+  bool prepare(EmbedResult& result);
+  void load();
+  void compute(EmbedResult& result, Clock::time_point first_record);
+  void deliver(const BatchResult& result);
+  [[noreturn]] void name_records(const BatchError& error) const;
+  void note(const std::string& line) const {
+    if (events_.on_note) events_.on_note(line);
+  }
+
+  const Options& options_;
+  const EmbedEvents& events_;
+  const std::atomic<bool>& stop_;
+
+  EncoderFolder folder_;
+  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<RecordEncoder> encoder_;
+  OutputOptions output_options_;
+  std::unique_ptr<Output> output_;
+  Layout layout_;
+  std::unique_ptr<Trace> trace_;
+  std::unique_ptr<LoadedEncoder> loaded_;
+  std::unique_ptr<OrderedSink> sink_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<Feeder> feeder_;
+};
+
+// Everything that can be refused before a weight is read. False: there is nothing left to do.
+bool EmbedJob::prepare(EmbedResult& result) {
+  check_options(options_);
+  folder_ = EncoderFolder::open(options_.model);
+  reader_ = open_reader(options_.input, options_.input_format);
+  encoder_ =
+      std::make_unique<RecordEncoder>(options_, reader_->format(), folder_.model->vocab_size());
+  const DType dtype = options_.dtype.value_or(folder_.model->stored_dtype(*folder_.checkpoint));
+  output_options_ = {
+      .path = options_.output,
+      .format =
+          options_.output_format ? *options_.output_format : output_format_of(options_.output),
+      .layout = options_.layout,
+      .dtype = options_.output_dtype,
+      .pooled = options_.pool.has_value(),
+      .d_model = folder_.model->d_model(),
+      .fingerprint = run_identity(options_, *folder_.checkpoint, encoder_->reading(), dtype)};
+  check_output_options(output_options_);
+  const Existing existing = options_.resume      ? Existing::kResume
+                            : options_.overwrite ? Existing::kOverwrite
+                                                 : Existing::kRefuse;
+  output_ = open_output(output_options_, existing);
+  if (output_->complete()) {
+    result.was_complete = true;
+    result.total = output_->counts();
+    return false;
+  }
+  if (output_->torn_bytes() > 0) {
+    note(fmt::format("cut {} bytes of a half-written record off {}.spool", output_->torn_bytes(),
+                     options_.output));
+  }
+  layout_ = make_layout(folder_, options_, expected_records(options_, *folder_.model));
+  if (events_.on_layout) events_.on_layout(layout_);
+  if (!layout_.plan.fits) {
+    fail(ErrorKind::kMemory, "{}; {}", layout_.plan.problem, layout_.plan.advice);
+  }
+  for (const auto& line : folder_.notes) note(line);
+  return true;
+}
+
+void EmbedJob::load() {
+  loaded_ = std::make_unique<LoadedEncoder>(folder_, layout_.map, layout_.dtype,
+                                            OpenOptions{.threads = options_.threads});
+  if (!options_.trace.empty()) trace_ = std::make_unique<Trace>(options_.trace);
+  sink_ = std::make_unique<OrderedSink>(
+      *output_, OrderedSink::Options{.d_model = folder_.model->d_model(),
+                                     .pooled = options_.pool.has_value(),
+                                     .drop_masked_rows = options_.drop_masked_rows});
+  pipeline_ = loaded_->start({.pooling = options_.pool,
+                              .normalize = options_.normalize,
+                              .lend = options_.lend_cores,
+                              .trace = trace_.get()});
+  feeder_ =
+      std::make_unique<Feeder>(Feeder::Setup{.options = &options_,
+                                             .output_options = &output_options_,
+                                             .reader = reader_.get(),
+                                             .encoder = encoder_.get(),
+                                             .sink = sink_.get(),
+                                             .pipeline = pipeline_.get(),
+                                             .stop = &stop_,
+                                             .first_ordinal = output_->next_ordinal(),
+                                             .longest_that_fits = layout_.longest_that_fits,
+                                             .tokens_per_batch = layout_.profile.tokens_per_batch,
+                                             .share_equal_sequences = options_.output != "-"});
+}
+
+void EmbedJob::deliver(const BatchResult& result) {
+  const MicroBatch& batch = result.batch;
+  const auto width = static_cast<size_t>(folder_.model->d_model());
+  const std::span<const float> rows(result.rows.data(), result.rows.size());
+  for (int64_t s = 0; s < batch.n_seqs(); ++s) {
+    const bool pooled = options_.pool.has_value();
+    const auto begin = static_cast<size_t>(pooled ? s : batch.pool_begin[s]);
+    const auto end = static_cast<size_t>(pooled ? s + 1 : batch.pool_end[s]);
+    sink_->complete(batch.ordinals[s], rows.subspan(begin * width, (end - begin) * width));
+  }
+}
+
+void EmbedJob::name_records(const BatchError& error) const {
+  std::string ids;
+  for (const uint64_t ordinal : error.ordinals()) {
+    if (ids.size() > 200) {
+      ids += ", ...";
+      break;
+    }
+    ids += (ids.empty() ? "'" : ", '") + sink_->id_of(ordinal) + "'";
+  }
+  fail(error.kind(), "{} (while computing the records {})", error.what(), ids);
+}
+
+// Reads and computes until the input ends. Whatever throws, on either thread, stops both.
+void EmbedJob::compute(EmbedResult& result, Clock::time_point first_record) {
+  std::exception_ptr reading_failed;
+  std::jthread reading([&] {
+    try {
+      feeder_->run();
+    } catch (...) {
+      reading_failed = std::current_exception();
+      pipeline_->abort();
+    }
+    if (stop_) pipeline_->abort();
+  });
+  try {
+    while (auto batch = pipeline_->pop()) {
+      deliver(*batch);
+      if (stop_) break;
+      if (events_.on_progress) {
+        const SinkCounts counts = sink_->counts();
+        events_.on_progress({.records = counts.embedded + counts.rejected,
+                             .tokens = feeder_->tokens(),
+                             .bytes_read = feeder_->bytes_read(),
+                             .bytes_total = reader_->bytes_total(),
+                             .seconds = seconds_since(first_record)});
+      }
+    }
+  } catch (const BatchError& error) {
+    pipeline_->abort();
+    reading.join();
+    name_records(error);
+  } catch (...) {
+    pipeline_->abort();
+    throw;
+  }
+  if (stop_) pipeline_->abort();
+  reading.join();
+  if (reading_failed) std::rethrow_exception(reading_failed);
+  result.stages = pipeline_->stats();
+}
+
+EmbedResult EmbedJob::run(Clock::time_point started) {
+  EmbedResult result;
+  if (!prepare(result)) return result;
+  result.failed_before = output_->counts().rejected;
+  load();
+  result.load_seconds = seconds_since(started);
+  const Clock::time_point first_record = Clock::now();
+  try {
+    compute(result, first_record);
+  } catch (...) {
+    output_->flush();
+    throw;
+  }
+  if (stop_) {
+    output_->flush();
+    fail(ErrorKind::kInterrupted,
+         "interrupted; {} records are safe, --resume goes on with the next",
+         output_->counts().embedded + output_->counts().rejected);
+  }
+  result.records_seen = feeder_->records_seen();
+  result.resumed = feeder_->resumed();
+  result.computed = feeder_->computed();
+  result.tokens = feeder_->tokens();
+  result.counts = sink_->counts();
+  result.notes = encoder_->notes();
+  if (result.records_seen == 0 && options_.shard_count == 1) {
+    fail(ErrorKind::kUsage, "{}: no records", options_.input);
+  }
+  result.total = output_->finish();
+  result.seconds = seconds_since(first_record);
+  result.planned_peak_bytes = 0;
+  for (const StagePlan& stage : layout_.plan.stages) {
+    result.planned_peak_bytes += stage.needed_bytes();
+  }
+  result.measured_peak_bytes = peak_resident_bytes();
+  return result;
+}
+
+}  // namespace
+
+EmbedResult run_embed(const Options& options, const EmbedEvents& events,
+                      const std::atomic<bool>& stop, Clock::time_point started) {
+  return EmbedJob(options, events, stop).run(started);
+}
+
+std::string stats_json(const EmbedResult& result) {
+  nlohmann::ordered_json stats;
+  stats["records"] = result.computed;
+  stats["tokens"] = result.tokens;
+  stats["seconds"] = result.seconds;
+  stats["tokens_per_second"] =
+      result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0.0;
+  stats["load_seconds"] = result.load_seconds;
+  stats["records_seen"] = result.records_seen;
+  stats["resumed"] = result.resumed;
+  stats["shared"] = result.counts.same;
+  stats["embedded"] = result.total.embedded;
+  stats["rejected"] = result.total.rejected;
+  stats["planned_peak_bytes"] = result.planned_peak_bytes;
+  stats["measured_peak_bytes"] = result.measured_peak_bytes;
+  stats["stages"] = nlohmann::ordered_json::array();
+  for (const StageStats& stage : result.stages) {
+    nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
+    for (int64_t b = stage.range.first_block; b < stage.range.last_block; ++b) blocks.push_back(b);
+    stats["stages"].push_back(
+        {{"device", stage.device},
+         {"blocks", blocks},
+         {"busy", result.seconds > 0 ? stage.busy_seconds / result.seconds : 0.0},
+         {"busy_seconds", stage.busy_seconds},
+         {"link_seconds", stage.link_seconds},
+         {"waiting_seconds", stage.waiting_seconds},
+         {"micro_batches", stage.batches}});
+  }
+  return stats.dump(2) + "\n";
+}
+
+}  // namespace quintet

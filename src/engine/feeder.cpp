@@ -1,0 +1,172 @@
+#include "engine/feeder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace quintet {
+namespace {
+
+// Equal sequences are remembered up to this many (48 bytes each), the first ones of the input.
+constexpr size_t kRememberedSequences = size_t{1} << 22;
+
+Hash128 hash_of(const void* data, size_t size) {
+  const XXH128_hash_t hash = XXH3_128bits(data, size);
+  return {hash.low64, hash.high64};
+}
+
+Hash128 hash_of(const EncodedRecord& encoded) {
+  const auto add = [](XXH3_state_t* state, const auto& values) {
+    const uint64_t n = values.size();
+    XXH3_128bits_update(state, &n, sizeof(n));
+    XXH3_128bits_update(state, values.data(), n * sizeof(values[0]));
+  };
+  const Sequence& sequence = encoded.sequence;
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  add(state, sequence.tokens);
+  add(state, sequence.positions);
+  add(state, std::array{sequence.pool_begin, sequence.pool_end});
+  add(state, encoded.mask);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state);
+  XXH3_freeState(state);
+  return {hash.low64, hash.high64};
+}
+
+}  // namespace
+
+Feeder::Feeder(const Setup& setup)
+    : setup_(setup),
+      packer_({.tokens_per_batch = setup.tokens_per_batch,
+               .look_ahead_tokens = 4 * setup.tokens_per_batch}) {}
+
+void Feeder::run() {
+  Record record;
+  while (!setup_.stop->load() && setup_.reader->next(record)) {
+    bytes_read_ = setup_.reader->bytes_read();
+    take(record);
+    if (!drain()) return;
+  }
+  if (setup_.stop->load()) return;
+  packer_.finish();
+  if (drain()) setup_.pipeline->finish();
+}
+
+bool Feeder::drain() {
+  while (auto batch = packer_.next()) {
+    if (!setup_.pipeline->push(std::move(*batch))) return false;
+  }
+  return true;
+}
+
+Entry Feeder::rejected_entry(const Record& record, std::string reason, bool failure) {
+  Entry entry;
+  entry.embedding.ordinal = record.ordinal;
+  entry.embedding.line = record.line;
+  entry.embedding.id = record.id;
+  entry.rejected = std::move(reason);
+  entry.failure = failure;
+  entry.ready = true;
+  return entry;
+}
+
+// Ids are checked over the whole input, other shards and finished records included: which of two
+// equal ids is the second one does not depend on how the work is cut.
+void Feeder::take(Record& record) {
+  const Options& options = *setup_.options;
+  std::string problem = record.rejected;
+  bool failure = !(record.empty && options.skip_empty);
+  if (problem.empty()) {
+    problem = check_id(record.id);
+    failure = failure && options.on_duplicate != OnDuplicate::kFirst;
+  }
+  if (record.ordinal % static_cast<uint64_t>(options.shard_count) !=
+      static_cast<uint64_t>(options.shard_index)) {
+    return;
+  }
+  ++records_seen_;
+  if (record.ordinal < setup_.first_ordinal) {
+    ++resumed_;
+    return;
+  }
+  if (!problem.empty()) {
+    setup_.sink->announce(rejected_entry(record, std::move(problem), failure));
+    return;
+  }
+  EncodedRecord encoded = setup_.encoder->encode(record);
+  const auto n_tokens = static_cast<int64_t>(encoded.sequence.tokens.size());
+  if (encoded.rejected.empty() && n_tokens > setup_.longest_that_fits) {
+    encoded.rejected = fmt::format(
+        "{} tokens, at most {} fit into the memory of this layout; a wider --max-memory, more "
+        "devices or --dtype bfloat16 make room",
+        n_tokens, setup_.longest_that_fits);
+  }
+  if (!encoded.rejected.empty()) {
+    setup_.sink->announce(rejected_entry(record, std::move(encoded.rejected),
+                                         !(encoded.empty && options.skip_empty)));
+    return;
+  }
+  Entry entry;
+  Embedding& embedding = entry.embedding;
+  embedding.ordinal = record.ordinal;
+  embedding.line = record.line;
+  embedding.id = record.id;
+  embedding.sequence = record.has_ids ? sequence_of_ids(record.input_ids, record.attention_mask)
+                                      : std::move(record.text);
+  entry.mask = encoded.mask;
+  if (share_earlier(entry, encoded)) {
+    setup_.sink->announce(std::move(entry));
+    return;
+  }
+  setup_.sink->announce(std::move(entry));
+  if (n_tokens == 0) {  // masked as a whole: rows of zeros, or a pooled vector of zeros
+    const std::vector<float> zeros(
+        options.pool ? static_cast<size_t>(setup_.output_options->d_model) : 0);
+    setup_.sink->complete(record.ordinal, zeros);
+    return;
+  }
+  ++computed_;
+  tokens_ += static_cast<uint64_t>(n_tokens);
+  packer_.push(std::move(encoded.sequence));
+}
+
+bool Feeder::share_earlier(Entry& entry, const EncodedRecord& encoded) {
+  if (!setup_.share_equal_sequences || encoded.sequence.tokens.empty()) return false;
+  const Hash128 hash = hash_of(encoded);
+  const auto known = sequences_.find(hash);
+  if (known == sequences_.end()) {
+    if (sequences_.size() < kRememberedSequences) {
+      sequences_.emplace(hash, entry.embedding.ordinal);
+    }
+    return false;
+  }
+  entry.same_as = known->second;
+  entry.ready = true;
+  return true;
+}
+
+bool Feeder::claim(const std::string& id) {
+  const std::string key = output_key(*setup_.output_options, id);
+  return keys_.insert(hash_of(key.data(), key.size())).second;
+}
+
+std::string Feeder::check_id(std::string& id) {
+  if (std::string problem = id_problem(*setup_.output_options, id); !problem.empty()) {
+    return problem;
+  }
+  if (claim(id)) return "";
+  if (setup_.options->on_duplicate == OnDuplicate::kRename) {
+    for (uint64_t number = 2;; ++number) {
+      std::string renamed = fmt::format("{}_{}", id, number);
+      if (!claim(renamed)) continue;
+      id = std::move(renamed);
+      return "";
+    }
+  }
+  const std::string key = output_key(*setup_.output_options, id);
+  if (key == id) return fmt::format("the id '{}' stands more than once", id);
+  return fmt::format("the id '{}' is written as '{}', which an earlier record has taken", id, key);
+}
+
+}  // namespace quintet

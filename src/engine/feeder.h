@@ -1,0 +1,79 @@
+// Reads records and feeds the pipeline: ids checked, tokens packed. Everything a record can fail at
+// before it is computed is found here.
+#ifndef QUINTET_ENGINE_FEEDER_H_
+#define QUINTET_ENGINE_FEEDER_H_
+
+#include <xxhash.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "batch/packer.h"
+#include "engine/options.h"
+#include "engine/ordered_sink.h"
+#include "engine/record_encoder.h"
+#include "input/reader.h"
+#include "output/writer.h"
+#include "pipeline/pipeline.h"
+
+namespace quintet {
+
+using Hash128 = std::array<uint64_t, 2>;
+struct TakeFirstWord {
+  size_t operator()(const Hash128& hash) const { return hash[0]; }
+};
+
+class Feeder {
+ public:
+  struct Setup {
+    const Options* options;
+    const OutputOptions* output_options;
+    Reader* reader;
+    RecordEncoder* encoder;
+    OrderedSink* sink;
+    Pipeline* pipeline;
+    const std::atomic<bool>* stop;
+    uint64_t first_ordinal = 0;     // records before it are finished
+    int64_t longest_that_fits = 0;  // tokens
+    int64_t tokens_per_batch = 0;
+    bool share_equal_sequences = true;
+  };
+  explicit Feeder(const Setup& setup);
+
+  // Until the input ends, the pipeline takes no more, or `stop`; then finishes the pipeline, unless
+  // stopped.
+  void run();
+
+  uint64_t records_seen() const { return records_seen_; }
+  uint64_t resumed() const { return resumed_; }
+  uint64_t computed() const { return computed_; }
+  uint64_t tokens() const { return tokens_; }  // handed to the pipeline
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  void take(Record& record);
+  // Why the record's id cannot be used; may rename it. Empty: it can.
+  std::string check_id(std::string& id);
+  bool claim(const std::string& id);
+  bool share_earlier(Entry& entry, const EncodedRecord& encoded);
+  bool drain();
+  static Entry rejected_entry(const Record& record, std::string reason, bool failure);
+
+  Setup setup_;
+  Packer packer_;
+  std::unordered_set<Hash128, TakeFirstWord> keys_;                 // names taken in the output
+  std::unordered_map<Hash128, uint64_t, TakeFirstWord> sequences_;  // -> the first such record
+  std::atomic<uint64_t> records_seen_ = 0;
+  std::atomic<uint64_t> resumed_ = 0;
+  std::atomic<uint64_t> computed_ = 0;
+  std::atomic<uint64_t> tokens_ = 0;
+  std::atomic<uint64_t> bytes_read_ = 0;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_ENGINE_FEEDER_H_

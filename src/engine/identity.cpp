@@ -1,0 +1,99 @@
+#include "engine/identity.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/error.h"
+
+namespace quintet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Hash {
+ public:
+  Hash() : state_(XXH3_createState()) { XXH3_64bits_reset(state_); }
+  ~Hash() { XXH3_freeState(state_); }
+  Hash(const Hash&) = delete;
+  Hash& operator=(const Hash&) = delete;
+
+  void add(const void* data, size_t size) { XXH3_64bits_update(state_, data, size); }
+  void add(const std::string& text) { add(text.c_str(), text.size() + 1); }
+  // At most `most` bytes from `offset` on; a file that is not there adds nothing.
+  void add_file(const fs::path& path, size_t most, int64_t offset = 0) {
+    std::ifstream file(path, std::ios::binary);
+    file.seekg(offset);
+    std::vector<char> bytes(most);
+    file.read(bytes.data(), static_cast<std::streamsize>(most));
+    add(bytes.data(), static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  }
+  std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_)); }
+
+ private:
+  XXH3_state_t* state_;
+};
+
+// Config, the list of tensors, and the first bytes of each: other weights of the same shape differ.
+std::string model_identity(const Options& options, const Checkpoint& checkpoint) {
+  constexpr size_t kSample = 64;
+  Hash hash;
+  hash.add_file(fs::path(options.model) / "config.json", size_t{1} << 20);
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    hash.add(name);
+    hash.add(fmt::format("{} {}", name_of(view.dtype), fmt::join(view.shape, "x")));
+    size_t bytes = size_of(view.dtype);
+    for (const int64_t extent : view.shape) bytes *= static_cast<size_t>(extent);
+    hash.add(view.data, std::min(bytes, kSample));
+  }
+  return hash.text();
+}
+
+std::string tokenizer_identity(const Options& options) {
+  Hash hash;
+  for (const char* name : {"tokenizer.json", "spiece.model", "added_tokens.json",
+                           "tokenizer_config.json", "special_tokens_map.json"}) {
+    hash.add_file(fs::path(options.model) / name, size_t{64} << 20);
+  }
+  return hash.text();
+}
+
+// Size, beginning and end of the input.
+std::string input_identity(const std::string& input) {
+  if (input == "-" || !fs::is_regular_file(input)) return "a stream";
+  constexpr size_t kSample = size_t{1} << 20;
+  const auto size = static_cast<int64_t>(fs::file_size(input));
+  Hash hash;
+  hash.add_file(input, kSample);
+  hash.add_file(input, kSample, std::max<int64_t>(0, size - static_cast<int64_t>(kSample)));
+  return fmt::format("{} bytes, {}", size, hash.text());
+}
+
+}  // namespace
+
+std::string run_identity(const Options& options, const Checkpoint& checkpoint,
+                         const std::string& reading, DType dtype) {
+  nlohmann::ordered_json run;
+  run["model"] = model_identity(options, checkpoint);
+  run["tokenizer"] = tokenizer_identity(options);
+  run["input"] = input_identity(options.input);
+  run["dtype"] = name_of(dtype);
+  run["reading"] = reading;
+  run["rare-residues"] = options.protein.rare_residues;
+  run["prefix"] = options.protein.prefix;
+  run["stop-as-x"] = options.stop_as_x;
+  run["max-tokens"] = options.max_tokens;
+  run["skip-empty"] = options.skip_empty;
+  run["on-duplicate"] = static_cast<int>(options.on_duplicate);
+  run["shard"] = fmt::format("{}/{}", options.shard_index + 1, options.shard_count);
+  run["pool"] = options.pool ? static_cast<int>(*options.pool) + 1 : 0;
+  run["normalize"] = options.normalize;
+  run["masked-rows"] = options.drop_masked_rows ? "drop" : "zero";
+  return run.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace quintet

@@ -1,0 +1,102 @@
+#include "engine/inspect.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "backends/registry.h"
+#include "core/error.h"
+#include "core/human.h"
+#include "engine/loaded_encoder.h"
+#include "tokenizer/protein.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quintet {
+namespace {
+
+using nlohmann::ordered_json;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string preset_name(ProteinPreset preset) {
+  switch (preset) {
+    case ProteinPreset::kProtT5:
+      return "a piece per residue, with word marks (prott5)";
+    case ProteinPreset::kAnkh:
+      return "a piece per residue (ankh)";
+    default:
+      return "none";
+  }
+}
+
+Facts tokenizer_facts(const std::string& folder) {
+  Facts facts;
+  try {
+    const auto tokenizer = load_tokenizer(folder);
+    facts.emplace_back("tokenizer", fmt::format("{} tokens", tokenizer->vocab_size()));
+    facts.emplace_back("protein preset", preset_name(detect_preset(*tokenizer)));
+  } catch (const Error& error) {
+    facts.emplace_back("tokenizer", error.what());
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::string devices_text(bool json) {
+  const std::vector<DeviceInfo> devices = list_devices();
+  if (json) {
+    ordered_json list = ordered_json::array();
+    for (const DeviceInfo& device : devices) {
+      list.push_back({{"name", device.name},
+                      {"description", device.description},
+                      {"cores", device.n_cores},
+                      {"total_bytes", device.total_bytes},
+                      {"free_bytes", device.free_bytes}});
+    }
+    return list.dump(2) + "\n";
+  }
+  size_t width = 0;
+  for (const DeviceInfo& device : devices) width = std::max(width, device.name.size());
+  std::string text;
+  for (const DeviceInfo& device : devices) {
+    text += fmt::format("{:<{}}  {}, {} free\n", device.name, width, device.description,
+                        human_bytes(static_cast<double>(device.free_bytes)));
+  }
+  return text;
+}
+
+std::string checkpoint_text(const std::string& folder, bool json, bool verbose) {
+  const EncoderFolder opened = EncoderFolder::open(folder);
+  const Checkpoint& checkpoint = *opened.checkpoint;
+  Facts facts = opened.model->describe();
+  const DType dtype = opened.model->stored_dtype(checkpoint);
+  const StackCost cost = opened.model->cost(dtype);
+  int64_t encoder_bytes = cost.first_bytes + cost.last_bytes + cost.per_stage_bytes;
+  for (const BlockCost& block : cost.blocks) encoder_bytes += block.weight_bytes;
+  facts.emplace_back("weights", checkpoint.format());
+  facts.emplace_back("stored as", name_of(dtype));
+  facts.emplace_back("tensors", fmt::format("{}", checkpoint.tensors().size()));
+  facts.emplace_back("files", human_bytes(static_cast<double>(checkpoint.file_bytes())));
+  facts.emplace_back("encoder in memory", human_bytes(static_cast<double>(encoder_bytes)));
+  std::ranges::move(tokenizer_facts(folder), std::back_inserter(facts));
+  if (verbose) {
+    for (const auto& line : opened.notes) facts.emplace_back("note", line);
+  }
+  if (json) {
+    ordered_json object;
+    for (const auto& [key, value] : facts) {
+      if (key != "note") object[key] = value;
+    }
+    if (!opened.notes.empty()) object["notes"] = opened.notes;
+    return object.dump(2) + "\n";
+  }
+  size_t width = 0;
+  for (const auto& [key, value] : facts) width = std::max(width, key.size());
+  std::string text;
+  for (const auto& [key, value] : facts) text += fmt::format("{:<{}}  {}\n", key, width, value);
+  return text;
+}
+
+}  // namespace quintet

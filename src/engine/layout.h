@@ -1,0 +1,47 @@
+// Where an encoder will live: from options, config and file headers to a checked device map and its
+// plan. Nothing is loaded here; speeds are measured once per machine and cached.
+#ifndef QUINTET_ENGINE_LAYOUT_H_
+#define QUINTET_ENGINE_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/loaded_encoder.h"
+#include "engine/options.h"
+#include "placement/planner.h"
+#include "quintet/device_map.h"
+
+namespace quintet {
+
+struct Layout {
+  DType dtype = DType::kFloat32;
+  LengthProfile profile;
+  PlanContext context;
+  std::vector<DeviceSpec> devices;
+  DeviceMap map;
+  Plan plan;
+  int64_t longest_that_fits = 0;  // tokens of one record, given the map and the memory
+};
+
+// What is known of the records to come.
+struct ExpectedRecords {
+  std::vector<int32_t> lengths;  // tokens of each, or of a sample
+  int64_t n_records = 0;         // how many in all; 0: unknown
+};
+
+// The first records of --input (a regular file), tokenised; else --lengths; else 300 tokens.
+ExpectedRecords expected_records(const Options& options, const EncoderModel& model);
+
+// Throws Error(kUsage / kDevice) for devices and maps that cannot be. A plan that does not fit is
+// no error here: the caller decides.
+Layout make_layout(const EncoderFolder& folder, const Options& options,
+                   const ExpectedRecords& expected);
+
+// Bytes of this process's resident memory, now and at its highest.
+int64_t resident_bytes();
+int64_t peak_resident_bytes();
+
+}  // namespace quintet
+
+#endif  // QUINTET_ENGINE_LAYOUT_H_

@@ -1,0 +1,67 @@
+// From a record as it was read to the sequence that is computed: tokenizer, protein rules, checks.
+#ifndef QUINTET_ENGINE_RECORD_ENCODER_H_
+#define QUINTET_ENGINE_RECORD_ENCODER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/micro_batch.h"
+#include "core/record.h"
+#include "engine/options.h"
+#include "input/reader.h"
+#include "tokenizer/protein.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quintet {
+
+struct EncodedRecord {
+  Sequence sequence;          // without tokens: nothing is left of it, all rows are zero
+  std::vector<uint8_t> mask;  // as given with the ids; empty: every id counts
+  bool empty = false;         // rejected because nothing is in it
+  std::string rejected;       // not empty: why the record cannot be computed
+};
+
+// What was noticed over all records so far.
+struct EncodingNotes {
+  uint64_t changed_letters = 0;  // upper-cased or mapped to X
+  uint64_t dropped_letters = 0;  // gaps, blanks, trailing stops
+  uint64_t unknown_tokens = 0;
+  uint64_t cut_records = 0;  // by --max-tokens
+  uint64_t tokens_kept = 0;  //   of those
+  uint64_t tokens_seen = 0;
+};
+
+class RecordEncoder {
+ public:
+  // The tokenizer is loaded at the first record that needs one: ids alone work without its files.
+  RecordEncoder(const Options& options, InputFormat format, int64_t vocab_size);
+  ~RecordEncoder();
+
+  EncodedRecord encode(const Record& record);
+  const EncodingNotes& notes() const { return notes_; }
+  // "protein (prott5)", "text": how records are read; for the fingerprint and for people.
+  std::string reading();
+
+ private:
+  void prepare();
+  void encode_protein(const std::string& residues, EncodedRecord& encoded);
+  void encode_text(const std::string& text, EncodedRecord& encoded);
+  void cut(EncodedRecord& encoded);
+
+  std::filesystem::path folder_;
+  ProteinOptions protein_options_;
+  bool is_fasta_;
+  int64_t max_tokens_;
+  int64_t vocab_size_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<ProteinEncoder> protein_;  // null: text
+  EncodingNotes notes_;
+};
+
+}  // namespace quintet
+
+#endif  // QUINTET_ENGINE_RECORD_ENCODER_H_
