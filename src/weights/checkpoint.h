@@ -24,13 +24,15 @@ class Checkpoint {
 
   // float32, bfloat16 and float16 tensors.
   const std::map<std::string, HostView, std::less<>>& tensors() const { return tensors_; }
-  const HostView* find(std::string_view name) const;  // null where there is none
+  // Null where there is none. Throws Error(kFile) for one of skipped(): whoever asks would go wrong
+  // without it.
+  const HostView* find(std::string_view name) const;
   // Tensors of other types (integer buffers, float64, ...), which nobody can use -> why.
   const std::map<std::string, std::string, std::less<>>& skipped() const { return skipped_; }
   // Names the checkpoint's index promises and no file holds -> the shard that should.
   const std::map<std::string, std::string, std::less<>>& missing() const { return missing_; }
-  // For the message about a tensor that find() has not got: what this checkpoint knows about it,
-  // "model-00002-of-00003.safetensors does not hold it, model.safetensors.index.json says it does".
+  // For the message about a tensor that is needed and not there, what is known about it:
+  // "'x' is not in model-00002-of-00003.safetensors, where the index says it is".
   std::string why_absent(std::string_view name) const;
 
   const std::string& format() const { return format_; }  // "safetensors, 3 files", for people
@@ -38,6 +40,8 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }
 
  protected:
+  friend class CheckpointBuilder;
+
   std::filesystem::path folder_;
   std::string format_;
   size_t file_bytes_ = 0;
