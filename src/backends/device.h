@@ -88,8 +88,8 @@ class Device {
   // Lending: the driving thread has nothing to do until stop() and offers itself meanwhile. It runs
   // work of other devices of its kind, sleeps while there is none, asks stop() first, after each
   // piece of work and after each wake(), and returns true once stop() is true. A wake() that falls
-  // between the asking and the sleeping is not lost. False at once where there is nothing to lend:
-  // the caller then waits in its own way.
+  // between the asking and the sleeping is not lost. Never throws. False at once where there is
+  // nothing to lend: the caller then waits in its own way.
   virtual bool lend_until(const std::function<bool()>& /*stop*/) { return false; }
   virtual void wake() {}  // any thread; makes a thread that is in lend_until() ask stop() again
 
