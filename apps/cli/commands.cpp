@@ -1,0 +1,153 @@
+#include "commands.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "engine/embed.h"
+#include "engine/inspect.h"
+#include "engine/layout.h"
+#include "engine/tokenize.h"
+#include "placement/report.h"
+#include "placement/svg.h"
+#include "progress.h"
+
+namespace quintet {
+namespace {
+
+std::atomic<bool> stop_asked = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// The first signal asks for a clean stop, the second ends the program.
+void on_signal(int signal) {
+  stop_asked = true;
+  std::signal(signal, SIG_DFL);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) fail(ErrorKind::kIo, "{}: cannot write", path);
+}
+
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    fail(ErrorKind::kIo, "cannot write to standard output");
+  }
+}
+
+void print_encoding_notes(const EncodingNotes& notes, bool verbose) {
+  if (notes.changed_letters > 0) {
+    fmt::print(stderr, "{} letters were upper-cased or read as X\n", notes.changed_letters);
+  }
+  if (notes.dropped_letters > 0) {
+    fmt::print(stderr, "{} gaps, blanks or trailing stops were dropped\n", notes.dropped_letters);
+  }
+  if (notes.cut_records > 0) {
+    fmt::print(stderr, "{} records were cut by --max-tokens: {} of their {} tokens were kept\n",
+               notes.cut_records, notes.tokens_kept, notes.tokens_seen);
+  }
+  if (verbose && notes.unknown_tokens > 0) {
+    fmt::print(stderr, "{} tokens are not in the vocabulary (<unk>)\n", notes.unknown_tokens);
+  }
+}
+
+void print_summary(const Options& options, const EmbedResult& result) {
+  if (result.was_complete) {
+    fmt::print(stderr, "{} is complete already: {} records, {} rejected\n", options.output,
+               result.total.embedded, result.total.rejected);
+    return;
+  }
+  std::string line =
+      fmt::format("{} records in {}, {} tokens in {}, {:.0f} tokens/s", result.total.embedded,
+                  options.output, result.tokens, clock_time(result.seconds),
+                  result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0.0);
+  if (result.resumed > 0) line += fmt::format("; {} were there before", result.resumed);
+  if (result.counts.same > 0) {
+    line += fmt::format("; {} share an equal sequence's rows", result.counts.same);
+  }
+  fmt::print(stderr, "{}\n", line);
+  print_encoding_notes(result.notes, options.verbose);
+  if (result.total.rejected > 0) {
+    fmt::print(stderr, "{} records were rejected, see {}.rejects.jsonl\n", result.total.rejected,
+               options.output);
+  }
+}
+
+}  // namespace
+
+int command_embed(const Options& options, const Invocation& invocation) {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  ProgressBar bar(options.quiet, "tokens");
+  EmbedEvents events;
+  if (!options.quiet) {
+    events.on_layout = [](const Layout& layout) {
+      fmt::print(stderr, "{}", plan_table(layout.plan, layout.context));
+    };
+    events.on_progress = [&](const EmbedProgress& progress) { bar.show(progress); };
+    events.on_note = [&](const std::string& line) {
+      bar.clear();
+      fmt::print(stderr, "{}\n", line);
+    };
+  }
+  const EmbedResult result = run_embed(options, events, stop_asked, invocation.started);
+  bar.clear();
+  if (!options.stats.empty()) write_file(options.stats, stats_json(result));
+  if (!options.quiet) print_summary(options, result);
+  const bool failed = result.counts.failed > 0 || result.failed_before > 0 ||
+                      (result.was_complete && result.total.rejected > 0);
+  return failed ? 1 : 0;
+}
+
+int command_plan(const Options& options, const Invocation& /*invocation*/) {
+  const EncoderFolder folder = EncoderFolder::open(options.model);
+  const Layout layout = make_layout(folder, options, expected_records(options, *folder.model));
+  const std::string title = std::filesystem::path(options.model).filename().string();
+  if (!options.svg.empty()) {
+    write_file(options.svg, plan_svg(layout.plan, {.title = title}, layout.context));
+  }
+  print(options.json ? plan_json(layout.plan, layout.context)
+                     : plan_table(layout.plan, layout.context));
+  return layout.plan.fits ? 0 : 1;
+}
+
+int command_tokenize(const Options& options, const Invocation& /*invocation*/) {
+  const TokenizeResult result = run_tokenize(options);
+  if (!options.quiet) print_encoding_notes(result.notes, options.verbose);
+  if (result.failed > 0 && !options.quiet) {
+    fmt::print(stderr, "{} of {} records failed\n", result.failed, result.records);
+  }
+  return result.failed > 0 ? 1 : 0;
+}
+
+int command_info(const Options& options, const Invocation& invocation) {
+  print(checkpoint_text(invocation.operands.front(), options.json, options.verbose));
+  return 0;
+}
+
+int command_devices(const Options& options, const Invocation& /*invocation*/) {
+  print(devices_text(options.json));
+  return 0;
+}
+
+int command_merge(const Options& options, const Invocation& invocation) {
+  if (options.output.empty()) fail(ErrorKind::kUsage, "--output is missing");
+  const std::vector<std::filesystem::path> inputs(invocation.operands.begin(),
+                                                  invocation.operands.end());
+  const OutputCounts counts = merge_outputs(
+      inputs, options.output, options.overwrite ? Existing::kOverwrite : Existing::kRefuse);
+  if (!options.quiet) {
+    fmt::print(stderr, "{} records in {}, {} rejected\n", counts.embedded, options.output,
+               counts.rejected);
+  }
+  return 0;
+}
+
+}  // namespace quintet

@@ -1,0 +1,139 @@
+// The command line: reads options by the table in engine/options.cpp, calls the command, turns
+// errors into exit codes: 0 done, 1 some records failed or the run did, 2 wrong usage.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "core/error.h"
+#include "engine/options.h"
+#include "engine/version.h"
+
+namespace quintet {
+namespace {
+
+struct CommandSpec {
+  Command command;
+  const char* name;
+  const char* help;
+  int (*run)(const Options&, const Invocation&);
+  const char* operand;  // a positional argument; null: none
+  bool many;
+};
+
+constexpr CommandSpec kCommands[] = {
+    {kEmbed, "embed", "Embed records: proteins, texts or ids to vectors on disk", command_embed,
+     nullptr, false},
+    {kPlan, "plan", "Show which blocks would sit on which device, memory and time", command_plan,
+     nullptr, false},
+    {kTokenize, "tokenize", "Print ids, pieces and offsets of every record as JSONL",
+     command_tokenize, nullptr, false},
+    {kInfo, "info", "Describe a checkpoint from its config and file headers", command_info, "DIR",
+     false},
+    {kDevices, "devices", "List the devices of this machine", command_devices, nullptr, false},
+    {kMerge, "merge", "Join the outputs of --shard runs", command_merge, "FILES", true},
+};
+
+// The values as given; applied to Options once parsing is over, so that the table's checks report
+// errors in one way.
+struct Given {
+  const OptionSpec* spec;
+  std::string value;
+  bool flag = false;
+  CLI::Option* option = nullptr;
+};
+
+void add_options(CLI::App& app, Command command, std::deque<Given>& given) {
+  for (const OptionSpec& spec : option_table()) {
+    if ((spec.commands & command) == 0) continue;
+    Given& entry = given.emplace_back(Given{&spec, "", false, nullptr});
+    const std::string name = "--" + std::string(spec.name);
+    std::string help(spec.help);
+    if (spec.value.empty()) {
+      entry.option = app.add_flag(name, entry.flag, help);
+      continue;
+    }
+    if (!spec.initial.empty()) help += " [" + std::string(spec.initial) + "]";
+    entry.option = app.add_option(name, entry.value, help)->type_name(std::string(spec.value));
+    if (spec.required) entry.option->required();
+  }
+}
+
+int exit_code(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kDevice:
+      return 2;
+    case ErrorKind::kInterrupted:
+      return 130;
+    default:
+      return 1;
+  }
+}
+
+int run(int argc, char** argv) {
+  const auto started = std::chrono::steady_clock::now();
+  CLI::App app("quintet: T5-family encoders, split by layers over the devices there are",
+               "quintet");
+  app.set_version_flag("--version", std::string("quintet ") + kVersion);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  app.failure_message([](const CLI::App* asked, const CLI::Error& error) {
+    return std::string("quintet: ") + error.what() +
+           "\nRun with --help for more: " + asked->get_name() + " --help\n";
+  });
+
+  std::deque<Given> given[std::size(kCommands)];
+  std::vector<std::string> operands;
+  CLI::App* apps[std::size(kCommands)];
+  for (size_t i = 0; i < std::size(kCommands); ++i) {
+    const CommandSpec& spec = kCommands[i];
+    apps[i] = app.add_subcommand(spec.name, spec.help);
+    if (spec.operand != nullptr) {
+      auto* operand = apps[i]->add_option(spec.operand, operands, "")->required();
+      if (!spec.many) operand->expected(1);
+    }
+    add_options(*apps[i], spec.command, given[i]);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  for (size_t i = 0; i < std::size(kCommands); ++i) {
+    if (!apps[i]->parsed()) continue;
+    Options options;
+    for (const Given& entry : given[i]) {
+      if (entry.option->count() > 0) entry.spec->set(options, entry.value);
+    }
+    return kCommands[i].run(options, {.operands = operands, .started = started});
+  }
+  return 2;
+}
+
+}  // namespace
+}  // namespace quintet
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, with a message
+  try {
+    return quintet::run(argc, argv);
+  } catch (const quintet::Error& error) {
+    std::fprintf(stderr, "quintet: %s\n", error.what());
+    return quintet::exit_code(error);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "quintet: out of memory\n");
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "quintet: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,36 @@
+// How far a run is: a bar on a terminal, a line every 30 s elsewhere; on standard error.
+#ifndef QUINTET_APPS_CLI_PROGRESS_H_
+#define QUINTET_APPS_CLI_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+
+#include "engine/embed.h"
+
+namespace quintet {
+
+class ProgressBar {
+ public:
+  // `unit`: what a token is called: "residues", "tokens".
+  ProgressBar(bool quiet, std::string unit);
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(const EmbedProgress& progress);
+  void clear();  // takes the bar off the terminal, so that a line can be printed
+
+ private:
+  std::string unit_;
+  bool quiet_;
+  bool terminal_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+// "3:07", "2:03:45".
+std::string clock_time(double seconds);
+
+}  // namespace quintet
+
+#endif  // QUINTET_APPS_CLI_PROGRESS_H_
