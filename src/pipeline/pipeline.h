@@ -30,7 +30,7 @@ struct PipelineOptions {
   size_t queue_capacity = 1;  // micro-batches waiting before each stage, and finished ones
   // What leaves the last stage: all rows, or one row per sequence, pooled over its
   // [pool_begin, pool_end).
-  std::optional<Pooling> pooling;
+  std::optional<Pooling> pooling = std::nullopt;
   bool normalize = false;  // of pooled rows
   bool lend = true;        // a stage that waits lends its device to the others, where it can
   Trace* trace = nullptr;  // gets one track per stage; outlives the pipeline
