@@ -79,7 +79,7 @@ struct SpooledRecord {
 // The output of one run. Records arrive in rising order of their ordinals, from one thread.
 class Output {
  public:
-  virtual ~Output() = default;  // without finish(): the spool stays for --resume
+  virtual ~Output() = default;  // without finish(): a spool that holds records stays for --resume
 
   // Every record with an ordinal below this one is finished: skip them. 0 for a fresh start.
   virtual uint64_t next_ordinal() const = 0;
@@ -91,7 +91,9 @@ class Output {
 
   // Throw Error(kIo) where the disk is full or fails; the spool is valid and resumable then.
   virtual void append(const Embedding& embedding) = 0;
-  // A record with the sequence of an earlier, embedded record: it shares that one's values.
+  // A record with the sequence of an earlier, embedded record: it shares that one's values. Only
+  // where shares_values(): what went to stdout is gone.
+  virtual bool shares_values() const = 0;
   virtual void append_same(const Embedding& without_values, uint64_t as_ordinal) = 0;
   virtual void reject(const Rejection& rejection) = 0;
   // Onto the disk now; happens by itself every 5 s or 64 MiB, whichever comes first.
@@ -121,7 +123,7 @@ std::string id_problem(const OutputOptions& options, std::string_view id);
 
 // Joins the outputs of --shard runs (one format, layout, dtype and width) into `output`, in the
 // order given, rejects files included. An id that stands in two of them is an Error(kUsage) that
-// names both files.
+// names both files; different ids whose keys meet: the second is rejected, as in a single run.
 OutputCounts merge_outputs(const std::vector<std::filesystem::path>& inputs,
                            const std::filesystem::path& output, Existing existing);
 
