@@ -28,8 +28,8 @@ class Tokenizer {
   virtual std::vector<Token> encode_tokens(std::string_view text, bool add_special) const = 0;
   virtual int32_t vocab_size() const = 0;  // added tokens included
   virtual std::optional<int32_t> find(std::string_view piece) const = 0;
-  virtual std::string piece(int32_t id) const = 0;  // "" where there is none
-  virtual int32_t unk_id() const = 0;
+  virtual std::string piece(int32_t id) const = 0;    // "" where there is none
+  virtual int32_t unk_id() const = 0;                 // -1 where there is none
   virtual std::optional<int32_t> eos_id() const = 0;  // what add_special appends, if anything
 };
 

@@ -1,0 +1,140 @@
+#include "tokenizer/added_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace quintet {
+namespace {
+
+using Keys = std::map<std::string, int32_t>;
+
+ByteTrie build_trie(const Keys& keys) {
+  std::vector<std::string_view> sorted;
+  std::vector<int32_t> ids;
+  for (const auto& [key, id] : keys) {
+    sorted.emplace_back(key);
+    ids.push_back(id);
+  }
+  return {sorted, ids};
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const bool word_before =
+      begin > 0 && is_word_character(code_point_at(text, previous_boundary(text, begin)).value);
+  const bool word_behind = end < text.size() && is_word_character(code_point_at(text, end).value);
+  return !word_before && !word_behind;
+}
+
+// White space left of `begin`, not further than `limit`.
+size_t extend_left(std::string_view text, size_t begin, size_t limit) {
+  while (begin > limit) {
+    const size_t previous = previous_boundary(text, begin);
+    if (!is_white_space(code_point_at(text, previous).value)) break;
+    begin = previous;
+  }
+  return begin;
+}
+
+size_t extend_right(std::string_view text, size_t end) {
+  while (end < text.size() && is_white_space(code_point_at(text, end).value)) {
+    end += code_point_at(text, end).size;
+  }
+  return end;
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const WordModel& model,
+                         const Normalizer* normalizer, const std::string& where) {
+  if (tokens.size() > kMaxPieces) {
+    fail(ErrorKind::kFile, "{}: {} added tokens, at most {} are accepted", where, tokens.size(),
+         kMaxPieces);
+  }
+  int32_t next_id = model.vocab_size();
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) {
+      continue;
+    }
+    if (token.content.size() > kMaxPieceBytes) {
+      fail(ErrorKind::kFile, "{}: an added token of {} bytes, at most {} are accepted", where,
+           token.content.size(), kMaxPieceBytes);
+    }
+    const auto known = find(token.content);
+    const auto fixed = token.id ? token.id : known ? known : model.find(token.content);
+    const int32_t id = fixed ? *fixed : next_id++;
+    next_id = std::max(next_id, id + 1);
+    ids_[token.content] = id;
+    tokens_[id] = token;
+  }
+  Keys raw;
+  Keys normalized;
+  for (const auto& [content, id] : ids_) {
+    if (!tokens_[id].normalized) {
+      raw[content] = id;
+      continue;
+    }
+    std::string key = content;
+    if (normalizer != nullptr) {
+      key = normalizer->apply(trace_utf8(content)).text;
+    }
+    if (!key.empty()) {
+      normalized[key] = id;
+    }
+  }
+  raw_ = build_trie(raw);
+  normalized_ = build_trie(normalized);
+}
+
+std::vector<AddedTokens::Part> AddedTokens::split(const ByteTrie& trie,
+                                                  std::string_view text) const {
+  std::vector<Part> parts;
+  size_t done = 0;  // all before is in `parts`
+  for (size_t at = 0; at < text.size();) {
+    size_t length = 0;
+    int32_t id = 0;
+    trie.for_each_prefix(text.substr(at), [&](size_t n, int32_t value) {
+      length = n;
+      id = value;
+    });
+    if (length == 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = tokens_.at(id);
+    size_t begin = at;
+    size_t end = at + length;
+    at = end;
+    if (begin < done || (token.single_word && !stands_alone(text, begin, end))) {
+      continue;
+    }
+    if (token.lstrip) begin = extend_left(text, begin, done);
+    if (token.rstrip) end = extend_right(text, end);
+    if (done < begin) parts.push_back({std::nullopt, done, begin});
+    parts.push_back({id, begin, end});
+    done = end;
+  }
+  if (done < text.size()) parts.push_back({std::nullopt, done, text.size()});
+  return parts;
+}
+
+std::optional<int32_t> AddedTokens::find(std::string_view content) const {
+  const auto found = ids_.find(content);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string_view AddedTokens::piece(int32_t id) const {
+  const auto found = tokens_.find(id);
+  return found == tokens_.end() ? std::string_view() : std::string_view(found->second.content);
+}
+
+int32_t AddedTokens::end_id() const {
+  int32_t end = 0;
+  for (const auto& [content, id] : ids_) {
+    end = std::max(end, id + 1);
+  }
+  return end;
+}
+
+}  // namespace quintet
