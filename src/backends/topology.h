@@ -1,10 +1,9 @@
-// The cores and the memory that this process may use: NUMA nodes from hwloc, less what the affinity
-// mask (taskset), the cgroup's cpuset and its memory limit take away.
+// The cores that this process may use: NUMA nodes from hwloc, less what the affinity mask (taskset)
+// and the cgroup's cpuset take away.
 #ifndef QUINTET_BACKENDS_TOPOLOGY_H_
 #define QUINTET_BACKENDS_TOPOLOGY_H_
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -52,18 +51,6 @@ CpuSet resolve_cpu_set(const Topology& topology, const std::string& name);
 
 // {0, 1, 2, 3, 6} -> "0-3,6"; sorted, no repeats.
 std::string core_list(std::vector<int> os_indices);
-
-// Bytes that this process may have in all, and how many of those can still be had.
-struct SystemMemory {
-  size_t total = 0;
-  size_t free = 0;
-};
-
-// The machine's memory, cut to the limits of this process's cgroup (v2 or v1) and of those above.
-SystemMemory system_memory();
-
-// The same from other places than /proc and /sys/fs/cgroup.
-SystemMemory system_memory(const std::filesystem::path& proc, const std::filesystem::path& cgroups);
 
 }  // namespace quintet
 

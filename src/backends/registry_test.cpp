@@ -1,0 +1,112 @@
+#include "backends/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backends/measure.h"
+#include "backends/reference/reference_device.h"
+#include "backends/topology.h"
+#include "core/error.h"
+
+namespace quintet {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string message(const std::function<void()>& work, ErrorKind kind) {
+  try {
+    work();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+int first_core() { return machine_topology().nodes[0].cores[0].os_index; }
+std::string first_core_device() { return fmt::format("cpu[{}]", first_core()); }
+
+TEST(Registry, ListsTheNodesOfThisMachine) {
+  const auto devices = list_devices();
+  ASSERT_FALSE(devices.empty());
+  EXPECT_EQ(devices[0].name, "cpu:0");
+  EXPECT_GT(devices[0].total_bytes, 0U);
+  EXPECT_GE(devices[0].n_cores, 1);
+  EXPECT_EQ(devices[0].memory_pool, "host");
+  EXPECT_THAT(devices[0].description, HasSubstr("NUMA node"));
+  for (const DeviceInfo& device : devices) EXPECT_NE(device.name, "reference:0");
+}
+
+TEST(Registry, NamesHaveOneSpelling) {
+  EXPECT_EQ(canonical_device_name("cpu"), "cpu:0");
+  EXPECT_EQ(canonical_device_name(fmt::format("cpu[{0},{0}-{0}]", first_core())),
+            first_core_device());
+  EXPECT_EQ(canonical_device_name("reference"), "reference:0");
+}
+
+TEST(Registry, OpensWhatItNames) {
+  const auto device = open_device(first_core_device());
+  EXPECT_EQ(device->name(), first_core_device());
+  EXPECT_EQ(open_device("cpu", {.threads = 1})->name(), "cpu:0");
+  EXPECT_EQ(open_device("reference:2")->name(), "reference:2");
+}
+
+TEST(Registry, UnknownDevicesAreRefusedWithWhatThereIs) {
+  for (const char* name : {"cuda:2", "", "gpu", "CPU:0", "cpu0"}) {
+    EXPECT_THAT(message([&] { open_device(name); }, ErrorKind::kDevice), HasSubstr("cpu:0"));
+  }
+  EXPECT_THAT(message([] { canonical_device_name("reference:x"); }, ErrorKind::kDevice),
+              HasSubstr("reference:0"));
+}
+
+TEST(Registry, ListsSplitAtCommasOutsideBrackets) {
+  EXPECT_THAT(parse_device_list(fmt::format("cpu[{0},{0}], reference:0", first_core())),
+              ElementsAre(first_core_device(), "reference:0"));
+}
+
+TEST(Registry, ListsThatCannotBeAreRefused) {
+  EXPECT_THAT(message([] { parse_device_list(""); }, ErrorKind::kUsage), HasSubstr("no devices"));
+  EXPECT_THAT(message([] { parse_device_list("cpu:0,,reference"); }, ErrorKind::kUsage),
+              HasSubstr("empty device name"));
+  EXPECT_THAT(message([] { parse_device_list("cpu,cpu:0"); }, ErrorKind::kUsage),
+              HasSubstr("cpu:0 stands twice"));
+  EXPECT_THAT(
+      message([] { parse_device_list("cpu:0," + first_core_device()); }, ErrorKind::kUsage),
+      AllOf(HasSubstr("share core " + fmt::format("{}", first_core())), HasSubstr("cpu:0 and ")));
+}
+
+TEST(Registry, ABackendCanBeAdded) {
+  Backend backend;
+  backend.prefix = "toy";
+  backend.listed = false;
+  backend.find = [](const std::string& name) {
+    DeviceInfo info;
+    info.name = name == "toy" ? "toy:0" : name;
+    return info;
+  };
+  backend.open = [](const std::string& name, const OpenOptions&) {
+    return std::make_unique<ReferenceDevice>(name);
+  };
+  add_backend(backend);
+  EXPECT_EQ(open_device("toy")->name(), "toy:0");
+  EXPECT_THAT(parse_device_list("toy:1,toy"), ElementsAre("toy:1", "toy:0"));
+}
+
+TEST(Measure, GivesSpeedsAndAllMemoryBack) {
+  const auto device = open_device(first_core_device());
+  const DeviceSpeed speed = measure_device(*device);
+  for (const double value : {speed.float32_flops, speed.bfloat16_flops, speed.float16_flops,
+                             speed.attention_flops, speed.bytes_per_second}) {
+    EXPECT_GT(value, 1e6);
+    EXPECT_LT(value, 1e15);
+  }
+  EXPECT_EQ(device->memory().used, 0U);
+}
+
+}  // namespace
+}  // namespace quintet
