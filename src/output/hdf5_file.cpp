@@ -59,8 +59,10 @@ Hdf5File::Hdf5File(const std::filesystem::path& path, Mode mode) : name_(path.st
   check(H5Pset_obj_track_times(dataset_options_, 0), "dataset options");  // equal runs, equal bytes
   check(H5Pset_fill_time(dataset_options_, H5D_FILL_TIME_NEVER), "dataset options");
   if (mode == Mode::kCreate) {
+    const Hid creation(check(H5Pcreate(H5P_FILE_CREATE), "file options"), H5Pclose);
+    check(H5Pset_obj_track_times(creation, 0), "file options");
     file_ =
-        Hid(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), "create"), H5Fclose);
+        Hid(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), "create"), H5Fclose);
   } else {
     file_ = Hid(check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), "open"), H5Fclose);
   }

@@ -113,7 +113,7 @@ TEST(Output, ResumesAfterEveryRecord) {
       for (uint64_t i = stop; i < 10; ++i) write_record(*output, i);
       output->finish();
       output.reset();
-      EXPECT_EQ(read_file(path), expected) << name << " stopped after " << stop;
+      EXPECT_TRUE(read_file(path) == expected) << name << " stopped after " << stop;
       EXPECT_EQ(read_file(with_suffix(path, ".rejects.jsonl")),
                 read_file(with_suffix(folder / name, ".rejects.jsonl")));
     }
@@ -228,7 +228,7 @@ TEST(Output, ResumeOfACompleteRunHasNothingToDo) {
   other.fingerprint = R"({"model": "tiny", "input": "b.fasta"})";
   EXPECT_THAT(problem_of(ErrorKind::kUsage, [&] { open_output(other, Existing::kResume); }),
               HasSubstr(R"(input was "a.fasta", is "b.fasta")"));
-  EXPECT_EQ(read_file(path), expected);
+  EXPECT_TRUE(read_file(path) == expected);
 }
 
 TEST(Output, TwoRunsCannotShareASpool) {
@@ -293,7 +293,7 @@ TEST(Output, FullDiskLeavesAResumableSpool) {
     auto whole = open_output(options_for(other / name, false), Existing::kRefuse);
     for (uint64_t i = 0; i < 9; ++i) whole->append(record(i, kRows));
     whole->finish();
-    EXPECT_EQ(read_file(path), read_file(other / name));
+    EXPECT_TRUE(read_file(path) == read_file(other / name));
   }
 }
 
