@@ -25,7 +25,7 @@ constexpr double kRowHeight = 34;
 constexpr const char* kStyle =
     "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:12px;fill:#24292f}"
     ".title{font-size:19px;font-weight:bold}.head{font-size:14px;font-weight:bold}"
-    ".soft{fill:#57606a}.bad{fill:#b3261e;font-weight:bold}.small{font-size:10.5px}"
+    ".soft{fill:#57606a}.bad{fill:#b3261e}.small{font-size:10.5px}"
     ".inside{fill:#ffffff;font-size:11px}.mid{text-anchor:middle}.end{text-anchor:end}";
 
 // Colours of the stages in turn, of one lightness and told apart by most colour-blind readers.
@@ -63,6 +63,26 @@ std::string shortened(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
+// At most four lines of about the page's width, broken at blanks.
+std::vector<std::string> lines_of(const std::string& text) {
+  constexpr size_t kColumns = 145;
+  std::vector<std::string> lines(1);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    if (lines.back().size() + end - begin > kColumns && !lines.back().empty()) {
+      if (lines.size() == 4) {
+        lines.back() += " ...";
+        break;
+      }
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back().append(text, begin, end - begin);
+    begin = end + 1;
+  }
+  return lines;
+}
+
 class Drawing {
  public:
   void text(double x, double y, const std::string& style, const std::string& content) {
@@ -98,6 +118,7 @@ std::string fill(const std::string& colour, double opacity = 1) {
 
 // 0.0123 -> "12.3 ms"
 std::string human_seconds(double seconds) {
+  if (seconds == 0) return "0";
   if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
   return fmt::format("{:.3g} us", seconds * 1e6);
@@ -138,11 +159,12 @@ double draw_device(Drawing& drawing, const StagePlan& stage, size_t index, doubl
   }
   if (!stage.fits) {
     const double end = kLeft + width(stage.memory_bytes);
-    drawing.line(end, y - 3, end, y + 23, "#b3261e");
+    drawing.box(end, y + 20, x - end, 4, fill("#b3261e"), 0);
+    drawing.line(end, y - 3, end, y + 24, "#b3261e");
   }
-  std::string note = fmt::format("weights {}  ·  activations {}", human(stage.weight_bytes),
+  std::string note = fmt::format("weights {}  \u00b7  activations {}", human(stage.weight_bytes),
                                  human(stage.activation_bytes));
-  if (stage.fixed_bytes > 0) note += fmt::format("  ·  program {}", human(stage.fixed_bytes));
+  if (stage.fixed_bytes > 0) note += fmt::format("  \u00b7  program {}", human(stage.fixed_bytes));
   drawing.text(kLeft, y + 38, "soft small", note);
   drawing.text(kRight, y + 38, stage.fits ? "end small" : "bad end small",
                fmt::format("{} of {}{}", human(stage.needed_bytes()), human(stage.memory_bytes),
@@ -219,9 +241,9 @@ double draw_timeline(Drawing& drawing, const Plan& plan, int n_batches, double y
   draw_axis(drawing, total, y, bottom);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const double row = y + kRowHeight * static_cast<double>(s);
-    drawing.text(kMargin + 14, row + 18, "", shortened(plan.stages[s].device, 12));
+    drawing.text(kMargin + 14, row + 18, "", shortened(plan.stages[s].device, 10));
     drawing.text(kLeft - 10, row + 18, "soft small end",
-                 fmt::format("{:.0f} %", 100 * plan.stages[s].utilisation));
+                 fmt::format("busy {:.0f} %", 100 * plan.stages[s].utilisation));
     for (size_t b = 0; b < n; ++b) {
       const double x = kLeft + kSpan * start[s][b] / total;
       const double width = kSpan * seconds[s] / total;
@@ -236,9 +258,10 @@ double draw_timeline(Drawing& drawing, const Plan& plan, int n_batches, double y
 }
 
 std::string summary(const Plan& plan, const PlanContext& context) {
-  std::string text = fmt::format("{}: {} blocks in {} on {} device{}, {:.4g} tokens/s expected",
+  std::string text = fmt::format("{}: {} blocks in {} on {} device{}, {:.{}f} tokens/s expected",
                                  context.stack, plan.n_layers, context.dtype, plan.stages.size(),
-                                 plan.stages.size() == 1 ? "" : "s", plan.tokens_per_second);
+                                 plan.stages.size() == 1 ? "" : "s", plan.tokens_per_second,
+                                 plan.tokens_per_second < 100 ? 1 : 0);
   if (plan.n_batches > 0) {
     text += fmt::format(", {} micro-batches (start and end cost {:.1f} %)", plan.n_batches,
                         100 * (1 - plan.fill));
@@ -253,7 +276,11 @@ std::string plan_svg(const Plan& plan, const SvgOptions& options, const PlanCont
   double y = kMargin + 14;
   drawing.text(kMargin, y, "title", options.title.empty() ? "quintet plan" : options.title);
   drawing.text(kMargin, y += 24, "soft", summary(plan, context));
-  if (!plan.fits) drawing.text(kMargin, y += 20, "bad", shortened(plan.problem, 130));
+  if (!plan.fits) {
+    for (const std::string& line : lines_of("Does not fit: " + plan.problem + ". " + plan.advice)) {
+      drawing.text(kMargin, y += 18, "bad", line);
+    }
+  }
   if (!plan.stages.empty()) {
     y = draw_blocks(drawing, plan, y + 24);
     y = draw_devices(drawing, plan, y + 38);
