@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/record.h"
 
@@ -24,8 +25,11 @@ class Reader {
   virtual uint64_t bytes_total() const = 0;
 };
 
-// `path` "-" is stdin. kAuto goes by the extension (below a .gz), then by the first byte.
+// `path` "-" is stdin. kAuto goes by the extension (below a .gz), then by the first byte: '>' and
+// ';' FASTA, '{' JSONL, all else text.
 std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format);
+
+InputFormat input_format_from_name(std::string_view name);  // throws Error(kUsage)
 
 }  // namespace quintet
 
