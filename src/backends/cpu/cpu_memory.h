@@ -13,13 +13,6 @@
 
 namespace quintet {
 
-// Bytes this process may have: physical memory, or less where a cgroup or rlimit says so.
-struct SystemMemory {
-  size_t total = 0;
-  size_t free = 0;
-};
-SystemMemory system_memory();
-
 class CpuMemory : public std::enable_shared_from_this<CpuMemory> {
  public:
   explicit CpuMemory(std::string device) : device_(std::move(device)) {}
@@ -39,6 +32,7 @@ class CpuMemory : public std::enable_shared_from_this<CpuMemory> {
   };
   Block take(size_t bytes);
   void give_back(Block block);
+  Block map(size_t size) const;
   static void unmap(Block block);
 
   const std::string device_;

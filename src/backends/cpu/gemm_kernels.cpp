@@ -1,0 +1,282 @@
+// Matrix products on packed panels, compiled per instruction set.
+#include "backends/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/gemm_kernels.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/math-inl.h"
+#include "backends/cpu/micro_kernel-inl.h"
+#include "backends/cpu/pack-inl.h"
+#include "backends/cpu/thread_pool.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace quintet {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr size_t kPanelCols = 2 * kLanes;
+constexpr size_t kMaxDepth = 256;  // steps of k whose panel stays in the first-level cache
+constexpr int kFewRows = 5;        // up to here weights stream: several panels in flight
+constexpr size_t kWidenTiles = 4;  // from here on a narrow panel is widened once for all its tiles
+
+// ---- What is done to the sums of one tile [rows][2 * lanes] before they reach y.
+
+template <Activation kActivation, bool kGated, bool kAccumulate>
+HWY_INLINE void finish_row(const float* sums, size_t cols, float* y) {
+  const F32 d;
+  constexpr int kOut = kGated ? 1 : 2;
+  Vec out[kOut];
+  if constexpr (kGated) {
+    out[0] = hn::Mul(activate<kActivation>(d, hn::Load(d, sums)), hn::Load(d, sums + kLanes));
+  } else {
+    out[0] = activate<kActivation>(d, hn::Load(d, sums));
+    out[1] = activate<kActivation>(d, hn::Load(d, sums + kLanes));
+  }
+  if (cols == kOut * kLanes) {
+    for (int i = 0; i < kOut; ++i) {
+      float* to = y + i * kLanes;
+      hn::StoreU(kAccumulate ? hn::Add(hn::LoadU(d, to), out[i]) : out[i], d, to);
+    }
+    return;
+  }
+  HWY_ALIGN float whole[kOut * kLanes];
+  for (int i = 0; i < kOut; ++i) hn::Store(out[i], d, whole + i * kLanes);
+  for (size_t j = 0; j < cols; ++j) y[j] = kAccumulate ? y[j] + whole[j] : whole[j];
+}
+
+struct FinishCall {
+  const float* sums;  // [rows][2 * lanes]
+  size_t rows;
+  size_t cols;  // of y that the panel covers
+  float* y;
+  ptrdiff_t y_stride;
+};
+
+template <Activation kActivation, bool kGated, bool kAccumulate>
+void finish_tile(const FinishCall& call) {
+  for (size_t i = 0; i < call.rows; ++i) {
+    finish_row<kActivation, kGated, kAccumulate>(
+        call.sums + i * kPanelCols, call.cols, call.y + static_cast<ptrdiff_t>(i) * call.y_stride);
+  }
+}
+
+using Finish = void (*)(const FinishCall&);
+
+template <Activation kActivation>
+Finish finish_for(bool gated, bool accumulate) {
+  if (gated) {
+    return accumulate ? &finish_tile<kActivation, true, true>
+                      : &finish_tile<kActivation, true, false>;
+  }
+  return accumulate ? &finish_tile<kActivation, false, true>
+                    : &finish_tile<kActivation, false, false>;
+}
+
+Finish finish_for(const Epilogue& epilogue, bool gated) {
+  switch (epilogue.activation) {
+    case Activation::kRelu:
+      return finish_for<Activation::kRelu>(gated, epilogue.accumulate);
+    case Activation::kGeluTanh:
+      return finish_for<Activation::kGeluTanh>(gated, epilogue.accumulate);
+    case Activation::kGeluErf:
+      return finish_for<Activation::kGeluErf>(gated, epilogue.accumulate);
+    case Activation::kSilu:
+      return finish_for<Activation::kSilu>(gated, epilogue.accumulate);
+    case Activation::kNone:
+      break;
+  }
+  return finish_for<Activation::kNone>(gated, epilogue.accumulate);
+}
+
+FinishCall finish_call(const LinearTile& tile, const float* sums, size_t row, size_t rows,
+                       size_t panel) {
+  const size_t width = tile.w.gated ? kLanes : kPanelCols;
+  const size_t col = panel * width;
+  return {.sums = sums,
+          .rows = rows,
+          .cols = std::min(width, tile.w.d_out - col),
+          .y = tile.y.row(row) + col,
+          .y_stride = tile.y.stride};
+}
+
+// ---- Panels by dtype.
+
+size_t row_bytes_of(DType dtype) {
+  return kPanelCols * (dtype == DType::kFloat32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+template <int kPanels, int kMost>
+MicroKernel kernel_for(DType dtype, int rows) {
+  switch (dtype) {
+    case DType::kBFloat16:
+      return MicroKernels<Order::kRows, PanelBF16, kPanels, kMost>::get(rows);
+    case DType::kFloat16:
+      return MicroKernels<Order::kRows, PanelF16, kPanels, kMost>::get(rows);
+    default:
+      return MicroKernels<Order::kRows, PanelF32<2>, kPanels, kMost>::get(rows);
+  }
+}
+
+template <typename Panel>
+void widen_panel(const std::byte* from, size_t n, float* to) {
+  const F32 d;
+  for (size_t k = 0; k < n; ++k) {
+    Vec b[2];
+    Panel::load(from + k * Panel::kRowBytes, b);
+    hn::Store(b[0], d, to + k * kPanelCols);
+    hn::Store(b[1], d, to + k * kPanelCols + kLanes);
+  }
+}
+
+// ---- Many rows: balanced tiles of up to kMaxRows rows, the depth cut so that a panel's part stays
+// in the first-level cache while all tiles use it; sums wait in the second-level cache.
+
+void many_rows(const LinearTile& tile) {
+  const size_t rows = tile.row_end - tile.row_begin;
+  const size_t n_tiles = (rows + kMaxRows - 1) / kMaxRows;
+  const size_t n_depths = std::max<size_t>(1, (tile.w.d_in + kMaxDepth - 1) / kMaxDepth);
+  const size_t depth = (tile.w.d_in + n_depths - 1) / n_depths;
+  const size_t row_bytes = row_bytes_of(tile.w.dtype);
+  const size_t panel_bytes = tile.w.d_in * row_bytes;
+  const size_t n_panels = tile.panel_end - tile.panel_begin;
+  const bool widen = tile.w.dtype != DType::kFloat32 && n_tiles >= kWidenTiles;
+  const size_t sums_floats = (n_depths > 1 ? n_panels : 1) * rows * kPanelCols;
+  auto* sums = reinterpret_cast<float*>(
+      thread_scratch((sums_floats + (widen ? depth * kPanelCols : 0)) * sizeof(float)));
+  float* wide = sums + sums_floats;
+  const Finish finish = finish_for(tile.epilogue, tile.w.gated);
+  const DType dtype = widen ? DType::kFloat32 : tile.w.dtype;
+
+  for (size_t part = 0; part < n_depths; ++part) {
+    const size_t k_begin = part * depth;
+    const size_t k_count = std::min(depth, tile.w.d_in - k_begin);
+    for (size_t panel = tile.panel_begin; panel < tile.panel_end; ++panel) {
+      const std::byte* b = tile.w.data + panel * panel_bytes + k_begin * row_bytes;
+      // What comes next is fetched meanwhile, each tile its share.
+      const std::byte* next = panel + 1 < tile.panel_end ? b + panel_bytes : nullptr;
+      if (next == nullptr && part + 1 < n_depths) {
+        next = tile.w.data + tile.panel_begin * panel_bytes + (k_begin + k_count) * row_bytes;
+      }
+      const size_t next_bytes = k_count * row_bytes;
+      if (widen) {
+        if (tile.w.dtype == DType::kBFloat16) {
+          widen_panel<PanelBF16>(b, k_count, wide);
+        } else {
+          widen_panel<PanelF16>(b, k_count, wide);
+        }
+        b = reinterpret_cast<const std::byte*>(wide);
+      }
+      float* panel_sums =
+          n_depths > 1 ? sums + (panel - tile.panel_begin) * rows * kPanelCols : sums;
+      for (size_t t = 0; t < n_tiles; ++t) {
+        const size_t begin = rows * t / n_tiles;
+        const size_t count = rows * (t + 1) / n_tiles - begin;
+        const size_t share = t * k_count * 32;
+        float* acc = panel_sums + begin * kPanelCols;
+        kernel_for<1, kMaxRows>(dtype, static_cast<int>(count))(
+            {.a = tile.x.row(tile.row_begin + begin) + k_begin,
+             .a_stride = tile.x.stride,
+             .b = b,
+             .b_stride = 0,
+             .k = k_count,
+             .acc = acc,
+             .acc_stride = 0,
+             .start = part == 0 ? MicroCall::Start::kZero : MicroCall::Start::kAccumulate,
+             .scale = nullptr,
+             .prefetch = reinterpret_cast<const char*>(
+                 next != nullptr && share < next_bytes ? next + share : b)});
+        if (part + 1 == n_depths) {
+          finish(finish_call(tile, acc, tile.row_begin + begin, count, panel));
+        }
+      }
+    }
+  }
+}
+
+// ---- Few rows: the time goes into reading the weights, so that several panels are read at once,
+// which also hides the latency of the multiply-adds.
+
+// With `panels` in flight, the most rows whose accumulators fit into the registers.
+constexpr int most_rows(int panels) {
+  constexpr bool kManyRegisters = kMaxRows >= 12;
+  if (panels == 4) return kManyRegisters ? 2 : 1;
+  if (panels == 2) return kManyRegisters ? 5 : 3;
+  return kFewRows;
+}
+
+template <int kPanels>
+void few_rows_group(const LinearTile& tile, size_t panel, Finish finish, float* sums) {
+  const size_t rows = tile.row_end - tile.row_begin;
+  const size_t panel_bytes = tile.w.d_in * row_bytes_of(tile.w.dtype);
+  const std::byte* b = tile.w.data + panel * panel_bytes;
+  kernel_for<kPanels, most_rows(kPanels)>(tile.w.dtype, static_cast<int>(rows))(
+      {.a = tile.x.row(tile.row_begin),
+       .a_stride = tile.x.stride,
+       .b = b,
+       .b_stride = static_cast<ptrdiff_t>(panel_bytes),
+       .k = tile.w.d_in,
+       .acc = sums,
+       .acc_stride = static_cast<ptrdiff_t>(rows * kPanelCols),
+       .start = MicroCall::Start::kZero,
+       .scale = nullptr,
+       .prefetch = reinterpret_cast<const char*>(b) + kPanels * panel_bytes});
+  for (size_t p = 0; p < kPanels; ++p) {
+    finish(finish_call(tile, sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p));
+  }
+}
+
+void few_rows(const LinearTile& tile) {
+  const int rows = static_cast<int>(tile.row_end - tile.row_begin);
+  auto* sums = reinterpret_cast<float*>(thread_scratch(4 * kFewRows * kPanelCols * sizeof(float)));
+  const Finish finish = finish_for(tile.epilogue, tile.w.gated);
+  size_t panel = tile.panel_begin;
+  while (panel < tile.panel_end) {
+    const size_t left = tile.panel_end - panel;
+    if (left >= 4 && rows <= most_rows(4)) {
+      few_rows_group<4>(tile, panel, finish, sums);
+      panel += 4;
+    } else if (left >= 2 && rows <= most_rows(2)) {
+      few_rows_group<2>(tile, panel, finish, sums);
+      panel += 2;
+    } else {
+      few_rows_group<1>(tile, panel, finish, sums);
+      panel += 1;
+    }
+  }
+}
+
+void linear_tile(const LinearTile& tile) {
+  if (tile.row_end - tile.row_begin <= size_t{kFewRows}) {
+    few_rows(tile);
+  } else {
+    many_rows(tile);
+  }
+}
+
+}  // namespace
+
+const GemmKernels& gemm_kernel_table() {
+  static constexpr GemmKernels kTable{.lanes = kLanes,
+                                      .max_rows = kMaxRows,
+                                      .linear_tile = &linear_tile,
+                                      .pack_panel = &pack_panel};
+  return kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace quintet
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace quintet {
+
+const GemmKernels& gemm_kernels(Isa isa) {
+  return isa == Isa::kAvx512 ? N_AVX3::gemm_kernel_table() : N_AVX2::gemm_kernel_table();
+}
+
+}  // namespace quintet
+#endif  // HWY_ONCE
