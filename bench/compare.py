@@ -181,37 +181,22 @@ class Bench:
         """{what: (ratio, at least)}; the best engine is the one with the highest median."""
         speeds = {e: median(rows.get(e, []), "tokens_per_second") or 0 for e in ENGINES}
         best = max(speeds, key=speeds.get)
-        return {
-            (f"best engine ({best})" if name == "best engine" else name): (
-                ratio(
-                    rows.get("quintet", []), rows.get(best if name == "best engine" else name, [])
-                ),
-                need,
-            )
-            for name, need in group["needs"].items()
-        }
+        found = {}
+        for name, need in group["needs"].items():
+            program = best if name == "best engine" else name
+            label = f"best engine ({best})" if name == "best engine" else name
+            found[label] = ratio(rows.get("quintet", []), rows.get(program, [])), need
+        return found
 
     # ---- two copies of an engine side by side, each on one core, against one quintet on both
 
     def copies(self, peer):
         """Two processes start together once both are loaded; the sum of their rates."""
-        command = [
-            sys.executable,
-            str(harness.BENCH / "peers.py"),
-            *self.peer_options("small", peer),
-            "--threads",
-            "1",
-            "--wait",
-            "--cores",
-        ]
+        options = self.peer_options("small", peer) + ["--threads", "1", "--wait"]
+        command = [sys.executable, str(harness.BENCH / "peers.py"), *options]
+        pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         running = [
-            subprocess.Popen(
-                command + [str(core)],
-                text=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            subprocess.Popen(command + ["--cores", str(core)], text=True, **pipes)
             for core in harness.cores(2)
         ]
         first = [p.stdout.readline().strip() for p in running]  # "ready", or the row of a failure
@@ -225,15 +210,10 @@ class Bench:
             json.loads((p.communicate()[0] if f == "ready" else f).splitlines()[-1])
             for p, f in zip(running, first)
         ]
-        failed = [r for r in rows if "error" in r]
-        return (
-            failed[0]
-            if failed
-            else {
-                "tokens_per_second": sum(r["tokens_per_second"] for r in rows),
-                "peak_rss_bytes": sum(r["peak_rss_bytes"] for r in rows),
-            }
-        )
+        for row in rows:
+            if "error" in row:
+                return row
+        return {k: sum(r[k] for r in rows) for k in ("tokens_per_second", "peak_rss_bytes")}
 
     def run_copies(self):
         programs = {}
