@@ -53,6 +53,8 @@ void check_batch(std::string_view op, const MicroBatch& batch) {
     if (starts[s] > starts[s + 1]) {
       fail(ErrorKind::kUsage, "{}: sequence {} of the batch ends before it starts", op, s);
     }
+  }
+  for (size_t s = 0; s + 1 < starts.size(); ++s) {
     int32_t least = 0;
     for (int32_t i = starts[s]; i < starts[s + 1]; ++i) {
       if (batch.positions[i] < least || batch.positions[i] >= batch.max_len) {
