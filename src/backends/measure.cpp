@@ -4,6 +4,8 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,23 +19,29 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The median of one run's seconds: one run to warm up, then as many as the budget allows, three at
-// least; where one alone takes twice the budget, it is all.
-double median_seconds(Device& device, double budget, const std::function<void()>& work) {
+// Something to time: what it gives is `amount` (flops or bytes) per run over its fastest run.
+struct Probe {
+  double DeviceSpeed::*field = nullptr;
+  double amount = 0;
+  std::function<void()> work;
+  double fastest = std::numeric_limits<double>::infinity();
+};
+
+// The probes in turn, round after round, so that each sees the same stretch of time. Whatever else
+// runs on the machine can only make a run slower, so the fastest one is the device's own speed.
+void time_probes(Device& device, std::vector<Probe>& probes) {
+  constexpr double kBudget = 0.1;  // seconds for all
+  constexpr int kMinRounds = 8;    // the first warms up
   const auto start = Clock::now();
-  work();
-  device.wait();
-  if (const double first = seconds_since(start); first >= 2 * budget) return first;
-  std::vector<double> runs;
-  while (runs.size() < 3 || (seconds_since(start) < budget && runs.size() < 50)) {
-    const auto begin = Clock::now();
-    work();
-    device.wait();
-    runs.push_back(seconds_since(begin));
+  for (int round = 0; round < kMinRounds || seconds_since(start) < kBudget; ++round) {
+    for (Probe& probe : probes) {
+      const auto begin = Clock::now();
+      probe.work();
+      device.wait();
+      probe.fastest = std::min(probe.fastest, std::max(1e-9, seconds_since(begin)));
+    }
+    if (seconds_since(start) > 2 * kBudget) break;
   }
-  std::nth_element(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2),
-                   runs.end());
-  return std::max(1e-9, runs[runs.size() / 2]);
 }
 
 // Small values of both signs without structure, the same at each call.
@@ -55,25 +63,26 @@ Tensor filled(Device& device, int64_t rows, int64_t cols) {
   return tensor;
 }
 
-double product_seconds(Device& device, double budget, int64_t rows, const Weight& weight) {
-  const Tensor x = filled(device, rows, weight.d_in());
-  const Tensor y = device.allocate(rows, weight.d_out());
-  return median_seconds(device, budget, [&] { device.linear(x, weight, {}, y); });
-}
-
-std::unique_ptr<Weight> random_weight(Device& device, int64_t d_out, int64_t d_in, DType dtype) {
-  const auto data = values(static_cast<size_t>(d_out * d_in));
+// A product of `rows` rows with a random square weight.
+std::function<void()> product(Device& device, int64_t rows, int64_t width, DType dtype) {
+  const auto data = values(static_cast<size_t>(width * width));
   const HostView view = {.name = "calibration",
                          .data = reinterpret_cast<const std::byte*>(data.data()),
                          .dtype = DType::kFloat32,
-                         .shape = {d_out, d_in}};
-  return device.pack({&view, 1}, {.dtype = dtype});
+                         .shape = {width, width},
+                         .file = nullptr};
+  const std::shared_ptr<Weight> weight = device.pack({&view, 1}, {.dtype = dtype});
+  return [&device, weight, x = filled(device, rows, width), y = device.allocate(rows, width)] {
+    device.linear(x, *weight, {}, y);
+  };
 }
 
-double attention_flops(Device& device, double budget) {
-  constexpr int64_t kLength = 256;
-  constexpr AttentionArgs kArgs = {.n_heads = 8, .d_kv = 64};
-  constexpr int64_t kWidth = kArgs.n_heads * kArgs.d_kv;
+constexpr int64_t kLength = 256;
+constexpr AttentionArgs kAttention = {.n_heads = 4, .d_kv = 64};
+constexpr int64_t kAttentionWidth = kAttention.n_heads * kAttention.d_kv;
+
+// One sequence that attends to itself, with a position bias.
+std::function<void()> attention(Device& device) {
   MicroBatch batch;
   batch.tokens.assign(kLength, 0);
   for (int32_t i = 0; i < kLength; ++i) batch.positions.push_back(i);
@@ -82,44 +91,37 @@ double attention_flops(Device& device, double budget) {
   batch.pool_begin = {0};
   batch.pool_end = {kLength};
   batch.max_len = kLength;
-  const Tensor q = filled(device, kLength, kWidth);
-  const Tensor k = filled(device, kLength, kWidth);
-  const Tensor v = filled(device, kLength, kWidth);
-  const Tensor bias = filled(device, kArgs.n_heads, 2 * kLength - 1);
-  const Tensor y = device.allocate(kLength, kWidth);
-  const double seconds =
-      median_seconds(device, budget, [&] { device.attention(q, k, v, bias, batch, 0, kArgs, y); });
-  // q k^T and the weighted sum of v, two flops each per element.
-  return 4.0 * kLength * kLength * kWidth / seconds;
-}
-
-// Of kRows rows, or of a few where the device is so slow that the many would take seconds.
-double product_flops(Device& device, double budget, const Weight& weight) {
-  constexpr int64_t kRows = 256;
-  constexpr int64_t kFewRows = 8;
-  const auto flops = 2.0 * static_cast<double>(weight.d_out() * weight.d_in());
-  const double few = product_seconds(device, 0, kFewRows, weight);
-  if (few * (kRows / kFewRows) > 8 * budget) return flops * kFewRows / few;
-  return flops * kRows / product_seconds(device, budget, kRows, weight);
+  const Tensor x = filled(device, kLength, 3 * kAttentionWidth);
+  return [&device, batch, q = x.columns(0, kAttentionWidth),
+          k = x.columns(kAttentionWidth, kAttentionWidth),
+          v = x.columns(2 * kAttentionWidth, kAttentionWidth),
+          bias = filled(device, kAttention.n_heads, 2 * kLength - 1),
+          y = device.allocate(kLength, kAttentionWidth)] {
+    device.attention(q, k, v, bias, batch, 0, kAttention, y);
+  };
 }
 
 DeviceSpeed measure_on_this_thread(Device& device) {
-  constexpr double kBudget = 0.02;  // seconds per measurement
-  DeviceSpeed speed;
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kWidth = 1024;
+  constexpr int64_t kStreamWidth = 2048;
+  constexpr double kFlops = 2.0 * kRows * kWidth * kWidth;
   device.attach_thread();
-  for (const auto& [dtype, field] : {std::pair{DType::kFloat32, &DeviceSpeed::float32_flops},
-                                     std::pair{DType::kBFloat16, &DeviceSpeed::bfloat16_flops},
-                                     std::pair{DType::kFloat16, &DeviceSpeed::float16_flops}}) {
-    const auto weight = random_weight(device, 1024, 1024, dtype);
-    speed.*field = product_flops(device, kBudget, *weight);
-  }
-  {
-    // One row: all time goes into fetching the weight, 16 MiB that no core's own cache holds.
-    const auto weight = random_weight(device, 2048, 2048, DType::kFloat32);
-    const double seconds = product_seconds(device, kBudget, 1, *weight);
-    speed.bytes_per_second = 4.0 * 2048 * 2048 / seconds;
-  }
-  speed.attention_flops = attention_flops(device, kBudget);
+  std::vector<Probe> probes;
+  const auto add = [&](double DeviceSpeed::*field, double amount, std::function<void()> work) {
+    probes.push_back({.field = field, .amount = amount, .work = std::move(work)});
+  };
+  add(&DeviceSpeed::float32_flops, kFlops, product(device, kRows, kWidth, DType::kFloat32));
+  add(&DeviceSpeed::bfloat16_flops, kFlops, product(device, kRows, kWidth, DType::kBFloat16));
+  add(&DeviceSpeed::float16_flops, kFlops, product(device, kRows, kWidth, DType::kFloat16));
+  // q k^T and the weighted sum of v, two flops each per element.
+  add(&DeviceSpeed::attention_flops, 4.0 * kLength * kLength * kAttentionWidth, attention(device));
+  // One row: all time goes into fetching the weight, 16 MiB that no core's own cache holds.
+  add(&DeviceSpeed::bytes_per_second, 4.0 * kStreamWidth * kStreamWidth,
+      product(device, 1, kStreamWidth, DType::kFloat32));
+  time_probes(device, probes);
+  DeviceSpeed speed;
+  for (const Probe& probe : probes) speed.*probe.field = probe.amount / probe.fastest;
   return speed;
 }
 

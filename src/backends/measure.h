@@ -7,7 +7,8 @@
 
 namespace quintet {
 
-// Takes at most about 150 ms and 20 MiB of the device, all given back. Medians of several runs.
+// Takes about 150 ms and 40 MiB of the device, all given back; on a thread of its own. The fastest
+// of several runs counts, so that a busy machine spoils little.
 DeviceSpeed measure_device(Device& device);
 
 }  // namespace quintet
