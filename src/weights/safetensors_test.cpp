@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "weights/test_files.h"
 
@@ -128,11 +128,11 @@ TEST(Safetensors, RefusesInLittleTimeAndMemory) {
   files.push_back(one("F32", ones + "]", "[0,8]", 8));
   for (const std::string& file : files) {
     const int64_t before = peak_kib();
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: other programs may hold the cores
     const std::string what = problem(file);
     EXPECT_NE(what, "");
     EXPECT_LT(what.size(), 400U);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100)) << what;
+    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 10) << what;
     EXPECT_LT(peak_kib() - before, 50 * 1024) << what;
   }
 }

@@ -43,24 +43,9 @@ void check_head(Bytes bytes, ByteCursor& cursor, const std::string& where) {
   }
 }
 
-}  // namespace
-
-bool is_torch_legacy(Bytes bytes) {
-  constexpr auto kProto = std::byte{0x80};
-  return bytes.size() >= 2 && bytes[0] == kProto && bytes[1] <= std::byte{5};
-}
-
-TensorFile parse_torch_legacy(Bytes bytes, const std::string& where) {
-  ByteCursor cursor(bytes, where);
-  check_head(bytes, cursor, where);
-  size_t pickle_size = 0;
-  TorchState state = read_torch_state(bytes.subspan(cursor.position()), where, &pickle_size);
-  cursor.take(pickle_size);
-  const Pickle keys = next_pickle(bytes, cursor, where);
-  if (keys.at(keys.root).kind != Kind::kList) {
-    fail(ErrorKind::kFile, "{}: no list of storages after the state dict", where);
-  }
-
+// The bytes of state.storages, which stand in the order of `keys`.
+std::vector<Bytes> take_storages(ByteCursor& cursor, const Pickle& keys, const TorchState& state,
+                                 const std::string& where) {
   std::unordered_map<std::string_view, size_t> by_key;
   for (size_t i = 0; i < state.storages.size(); ++i) by_key.emplace(state.storages[i].key, i);
   std::vector<Bytes> storages(state.storages.size());
@@ -87,6 +72,27 @@ TensorFile parse_torch_legacy(Bytes bytes, const std::string& where) {
            printable(state.storages[i].key));
     }
   }
+  return storages;
+}
+
+}  // namespace
+
+bool is_torch_legacy(Bytes bytes) {
+  constexpr auto kProto = std::byte{0x80};
+  return bytes.size() >= 2 && bytes[0] == kProto && bytes[1] <= std::byte{5};
+}
+
+TensorFile parse_torch_legacy(Bytes bytes, const std::string& where) {
+  ByteCursor cursor(bytes, where);
+  check_head(bytes, cursor, where);
+  size_t pickle_size = 0;
+  TorchState state = read_torch_state(bytes.subspan(cursor.position()), where, &pickle_size);
+  cursor.take(pickle_size);
+  const Pickle keys = next_pickle(bytes, cursor, where);
+  if (keys.at(keys.root).kind != Kind::kList) {
+    fail(ErrorKind::kFile, "{}: no list of storages after the state dict", where);
+  }
+  const std::vector<Bytes> storages = take_storages(cursor, keys, state, where);
   if (cursor.left() != 0) {
     fail(ErrorKind::kFile, "{}: {} bytes after the last storage", where, cursor.left());
   }
