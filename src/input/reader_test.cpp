@@ -203,7 +203,7 @@ TEST(Gzip, ByContentInSeveralMembers) {
     EXPECT_EQ(records[1].text, "A");
   }
   std::string bytes = ">a\n";
-  for (int i = 0; i < 3000000; ++i) bytes += static_cast<char>('A' + i * i % 7);
+  for (int i = 0; i < 3000000; ++i) bytes += static_cast<char>('A' + i % 7);
   EXPECT_EQ(fasta(gzip_of(bytes))[0].text, bytes.substr(3));
 }
 
