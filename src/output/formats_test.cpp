@@ -241,7 +241,9 @@ TEST(Jsonl, NumbersComeBackAndOddOnesAreNull) {
 class Merge : public testing::TestWithParam<std::tuple<std::string, Hdf5Layout, bool>> {};
 
 TEST_P(Merge, JoinsShards) {
-  const auto& [name, layout, pooled] = GetParam();
+  const std::string name = std::get<0>(GetParam());
+  const Hdf5Layout layout = std::get<1>(GetParam());
+  const bool pooled = std::get<2>(GetParam());
   const TestFolder folder;
   const Settings settings{.layout = layout,
                           .dtype = name == "x.jsonl" ? DType::kFloat32 : DType::kFloat16,
@@ -269,9 +271,8 @@ TEST_P(Merge, JoinsShards) {
       merge_outputs({folder / ("a" + name), folder / ("b" + name)}, merged, Existing::kRefuse);
   EXPECT_EQ(counts.embedded, 5U);
   EXPECT_EQ(counts.rejected, 1U);
-  if (layout != Hdf5Layout::kProtTrans || name != "x.h5") {
-    EXPECT_TRUE(read_file(merged) == read_file(folder / ("all" + name)) ||
-                name == "x.h5");  // .h5 lists its keys in another order
+  if (name != "x.h5") {  // a merged .h5 may hold its datasets in another order
+    EXPECT_TRUE(read_file(merged) == read_file(folder / ("all" + name)));
   }
   std::map<std::string, std::vector<std::byte>> values;
   const auto read = format_of(output_format_of(merged)).read;
