@@ -27,18 +27,22 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
   return !word_before && !word_behind;
 }
 
-// White space left of `begin`, not further than `limit`.
-size_t extend_left(std::string_view text, size_t begin, size_t limit) {
+bool is_stripped(int32_t c, const AddedToken& token) {
+  return is_white_space(c) || (token.strips_separators && c >= 0x1C && c <= 0x1F);
+}
+
+// Over the white space left of `begin`, not further than `limit`.
+size_t extend_left(std::string_view text, size_t begin, size_t limit, const AddedToken& token) {
   while (begin > limit) {
     const size_t previous = previous_boundary(text, begin);
-    if (!is_white_space(code_point_at(text, previous).value)) break;
+    if (!is_stripped(code_point_at(text, previous).value, token)) break;
     begin = previous;
   }
   return begin;
 }
 
-size_t extend_right(std::string_view text, size_t end) {
-  while (end < text.size() && is_white_space(code_point_at(text, end).value)) {
+size_t extend_right(std::string_view text, size_t end, const AddedToken& token) {
+  while (end < text.size() && is_stripped(code_point_at(text, end).value, token)) {
     end += code_point_at(text, end).size;
   }
   return end;
@@ -109,8 +113,8 @@ std::vector<AddedTokens::Part> AddedTokens::split(const ByteTrie& trie,
     if (begin < done || (token.single_word && !stands_alone(text, begin, end))) {
       continue;
     }
-    if (token.lstrip) begin = extend_left(text, begin, done);
-    if (token.rstrip) end = extend_right(text, end);
+    if (token.lstrip) begin = extend_left(text, begin, done, token);
+    if (token.rstrip) end = extend_right(text, end, token);
     if (done < begin) parts.push_back({std::nullopt, done, begin});
     parts.push_back({id, begin, end});
     done = end;

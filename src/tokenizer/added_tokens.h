@@ -20,10 +20,11 @@ namespace quintet {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;                  // only where no word character stands beside it
-  bool lstrip = false;                       // takes the white space to its left along
-  bool rstrip = false;                       // and to its right
-  bool normalized = false;                   // looked for, normalised, in the normalised text
+  bool single_word = false;        // only where no word character stands beside it
+  bool lstrip = false;             // takes the white space to its left along
+  bool rstrip = false;             // and to its right
+  bool normalized = false;         // looked for, normalised, in the normalised text
+  bool strips_separators = false;  // U+001C ... U+001F are white space for lstrip and rstrip, too
   std::optional<int32_t> id = std::nullopt;  // set where the files' number counts, see AddedTokens
 };
 

@@ -23,13 +23,28 @@ uint32_t read_u32(std::string_view bytes, size_t at) {
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
+// The combining marks of Unicode 15.1 ... 17 below U+10000 that utf8proc 2.8 (Unicode 15) does not
+// know; the reference does. Larger ones never are in a grapheme of fewer than 6 bytes that matters.
+bool is_recent_mark(int32_t c) {
+  return c == 0x897 || (c >= 0x1ACF && c <= 0x1ADD) || (c >= 0x1AE0 && c <= 0x1AEB);
+}
+
+CodePoint known_code_point_at(std::string_view text, size_t at) {
+  constexpr int32_t kAcute = 0x301;  // breaks as every mark does
+  CodePoint c = code_point_at(text, at);
+  if (is_recent_mark(c.value)) {
+    c.value = kAcute;
+  }
+  return c;
+}
+
 // The end of the grapheme cluster that begins at `begin`.
 size_t grapheme_end(std::string_view text, size_t begin) {
-  CodePoint current = code_point_at(text, begin);
+  CodePoint current = known_code_point_at(text, begin);
   size_t end = begin + current.size;
   utf8proc_int32_t state = 0;
   while (end < text.size()) {
-    const CodePoint next = code_point_at(text, end);
+    const CodePoint next = known_code_point_at(text, end);
     if (utf8proc_grapheme_break_stateful(current.value, next.value, &state)) {
       break;
     }

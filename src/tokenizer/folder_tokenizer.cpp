@@ -162,7 +162,6 @@ std::unique_ptr<Tokenizer> make_byt5_tokenizer(const FolderTokens& tokens,
     for (const FolderTokens::Named& named : tokens.named) {
       if (!named.is_plain && named.token.content == token.content) token = named.token;
     }
-    token.normalized = false;
     token.id = static_cast<int32_t>(id);
     list.add(std::move(token));
   }
@@ -179,6 +178,7 @@ std::unique_ptr<Tokenizer> make_byt5_tokenizer(const FolderTokens& tokens,
   parts.added_tokens = list.take();
   for (AddedToken& token : parts.added_tokens) {
     token.normalized = false;  // there is no normalizer: one search finds all
+    token.strips_separators = true;
   }
   parts.model = make_byte_model(first_three);
   parts.post_template = {.before = {}, .after = {1}, .after_once = true};
