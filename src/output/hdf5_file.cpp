@@ -25,6 +25,10 @@ herr_t add_key(hid_t /*group*/, const char* name, const H5L_info_t* /*info*/, vo
 }  // namespace
 
 QuietHdf5::QuietHdf5() {
+  // Where the disk fills up, H5Fclose() fails and leaves a half-closed file behind, on which the
+  // library's own clean-up at exit crashes. Every file is closed here, so there is nothing to clean
+  // up. Counts only before HDF5's first use, and does no harm later.
+  H5dont_atexit();
   H5Eget_auto2(H5E_DEFAULT, &print_, &client_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
