@@ -100,7 +100,6 @@ uint16_t float16_from_float(float value) {
 }
 
 void widen(const void* src, DType dtype, size_t n, float* dst) {
-  if (n == 0) return;
   if (n == 0) return;  // either pointer may then be null
   const auto* bytes = static_cast<const unsigned char*>(src);
   if (dtype == DType::kFloat32) {
@@ -118,7 +117,6 @@ void widen(const void* src, DType dtype, size_t n, float* dst) {
 }
 
 void narrow(const float* src, size_t n, DType dtype, void* dst) {
-  if (n == 0) return;
   if (n == 0) return;
   if (dtype == DType::kFloat32) {
     std::memcpy(dst, src, n * sizeof(float));
