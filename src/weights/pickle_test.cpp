@@ -13,6 +13,7 @@ using namespace std::string_literals;
 
 constexpr std::array<std::string_view, 1> kAllowed{"torch.FloatStorage"};
 
+// Texts of the result are views of `bytes`.
 Pickle read(const std::string& bytes) { return read_pickle(bytes_of(bytes), "x", kAllowed); }
 
 std::string problem(const std::string& bytes) {
@@ -43,11 +44,12 @@ TEST(Pickle, ReadsConstants) {
 
 TEST(Pickle, SharesWhatIsMemorised) {
   // a = [1]; pickle.dumps({"a": a, "b": a}, protocol=2)
-  const Pickle pickle = read(
+  const std::string bytes =
       "\x80\x02}q\x00(X\x01\x00\x00\x00"
       "aq\x01]q\x02K\x01"
       "aX\x01\x00\x00\x00"
-      "bq\x03h\x02u."s);
+      "bq\x03h\x02u."s;
+  const Pickle pickle = read(bytes);
   const PickleValue& root = pickle.at(pickle.root);
   ASSERT_EQ(root.items.size(), 4U);
   EXPECT_EQ(root.items[1], root.items[3]);
@@ -56,11 +58,12 @@ TEST(Pickle, SharesWhatIsMemorised) {
 
 TEST(Pickle, ReadsAnOrderedDictOfPython2) {
   // OrderedDict([["a", 1]]), as Python 2 reduces it
-  const Pickle pickle = read(
+  const std::string bytes =
       "\x80\x02"
       "ccollections\nOrderedDict\n]]U\x01"
       "aaK\x01"
-      "aa\x85R."s);
+      "aa\x85R."s;
+  const Pickle pickle = read(bytes);
   const PickleValue& root = pickle.at(pickle.root);
   ASSERT_EQ(root.kind, Kind::kDict);
   ASSERT_EQ(root.items.size(), 2U);
@@ -69,9 +72,10 @@ TEST(Pickle, ReadsAnOrderedDictOfPython2) {
 }
 
 TEST(Pickle, NotesCallsWithoutMakingThem) {
-  const Pickle pickle = read(
+  const std::string bytes =
       "\x80\x02"
-      "ctorch\nFloatStorage\n)R."s);
+      "ctorch\nFloatStorage\n)R."s;
+  const Pickle pickle = read(bytes);
   const PickleValue& root = pickle.at(pickle.root);
   ASSERT_EQ(root.kind, Kind::kCall);
   EXPECT_EQ(pickle.at(root.items[0]).text, "torch.FloatStorage");
