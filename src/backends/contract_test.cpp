@@ -1,0 +1,399 @@
+// Every op on every device named in QUINTET_TEST_DEVICES (default cpu:0) against the reference, at
+// awkward sizes. A device that is not there is a visible skip.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/device.h"
+#include "backends/reference/reference_device.h"
+#include "backends/registry.h"
+#include "core/error.h"
+#include "core/split_list.h"
+
+namespace quintet {
+namespace {
+
+constexpr double kTolerance = 2e-6;  // norm of the difference over norm
+
+std::vector<std::string> test_devices() {
+  const char* names = std::getenv("QUINTET_TEST_DEVICES");
+  return split_list(names == nullptr ? "cpu:0" : names);
+}
+
+std::vector<float> numbers(size_t n, uint32_t seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// The values in a checkpoint's dtype, as bytes.
+std::vector<std::byte> stored_as(DType dtype, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  narrow(values.data(), values.size(), dtype, bytes.data());
+  return bytes;
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& want,
+                  double tolerance = kTolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  double difference = 0;
+  double norm = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(got[i])) << "element " << i;
+    difference += (double{got[i]} - want[i]) * (double{got[i]} - want[i]);
+    norm += double{want[i]} * want[i];
+  }
+  EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm));
+}
+
+// Lengths of sequences, with every third position left out where `holes`.
+MicroBatch make_batch(const std::vector<int>& lengths, bool holes = false) {
+  MicroBatch batch;
+  batch.cu_seqlens = {0};
+  for (const int length : lengths) {
+    int position = holes ? 2 : 0;
+    for (int i = 0; i < length; ++i, ++position) {
+      if (holes && position % 3 == 0) ++position;
+      batch.tokens.push_back(0);
+      batch.positions.push_back(position);
+      batch.max_len = std::max(batch.max_len, position + 1);
+    }
+    batch.ordinals.push_back(batch.ordinals.size());
+    batch.cu_seqlens.push_back(static_cast<int32_t>(batch.tokens.size()));
+  }
+  return batch;
+}
+
+class Contract : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    try {
+      device_ = open_device(GetParam());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kDevice) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static Tensor put(Device& device, const std::vector<float>& values, int64_t rows, int64_t cols) {
+    Tensor tensor = device.allocate(rows, cols);
+    device.upload(values.data(), tensor);
+    return tensor;
+  }
+  static std::vector<float> get(Device& device, const Tensor& tensor) {
+    device.wait();
+    std::vector<float> values(static_cast<size_t>(tensor.rows() * tensor.cols()));
+    device.download(tensor, values.data());
+    return values;
+  }
+
+  // Runs `op(device) -> Tensor` on both.
+  template <typename Op>
+  void compare(const Op& op, double tolerance = kTolerance) {
+    const std::vector<float> got = get(*device_, op(*device_));
+    expect_close(got, get(reference_, op(reference_)), tolerance);
+  }
+
+  std::unique_ptr<Device> device_;
+  ReferenceDevice reference_;
+};
+
+TEST_P(Contract, UploadAndDownloadKeepEveryBit) {
+  for (const int64_t cols : {1, 3, 17, 1000}) {
+    const auto values = numbers(static_cast<size_t>(5 * cols), 1);
+    EXPECT_EQ(get(*device_, put(*device_, values, 5, cols)), values);
+    const Tensor whole = put(*device_, values, 5, cols);
+    const Tensor part = whole.rows(1, 2).columns(cols / 2, 1);
+    EXPECT_EQ(get(*device_, part),
+              (std::vector<float>{values[static_cast<size_t>(cols + cols / 2)],
+                                  values[static_cast<size_t>(2 * cols + cols / 2)]}));
+  }
+  EXPECT_TRUE(device_->allocate(0, 8).empty());
+}
+
+TEST_P(Contract, MemoryIsCountedAndGivenBack) {
+  const size_t before = device_->memory().used;
+  {
+    const Tensor tensor = device_->allocate(1000, 1000);
+    EXPECT_GE(device_->memory().used, before + 4000000);
+    EXPECT_LE(device_->memory().used, before + 4400000);
+  }
+  device_->empty_cache();
+  EXPECT_EQ(device_->memory().used, before);
+  EXPECT_GE(device_->memory().peak, before + 4000000);
+}
+
+TEST_P(Contract, EmbeddingCopiesRows) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const int64_t cols : {1, 7, 40, 513}) {
+      const auto bytes = stored_as(dtype, numbers(static_cast<size_t>(11 * cols), 2));
+      const std::vector<int32_t> ids = {10, 0, 3, 3, 9};
+      const auto op = [&](Device& device) {
+        const Tensor table = device.allocate(11, cols, dtype);
+        device.upload(bytes.data(), table);
+        const Tensor y = device.allocate(5, cols);
+        device.embedding(ids, table, y);
+        return y;
+      };
+      EXPECT_EQ(get(*device_, op(*device_)), get(reference_, op(reference_)));
+    }
+  }
+}
+
+TEST_P(Contract, RmsNorm) {
+  for (const int64_t cols : {1, 5, 16, 33, 1024}) {
+    for (const int64_t rows : {1, 2, 19}) {
+      const auto x = numbers(static_cast<size_t>(rows * cols), 3, 100);
+      const auto scale = numbers(static_cast<size_t>(cols), 4);
+      compare([&](Device& device) {
+        const Tensor y = put(device, x, rows, cols);
+        device.rms_norm(y, put(device, scale, 1, cols), 1e-6F, y);  // in place
+        return y;
+      });
+    }
+  }
+}
+
+TEST_P(Contract, RmsNormOfZerosIsZero) {
+  const Tensor x = put(*device_, std::vector<float>(40), 2, 20);
+  const Tensor weight = put(*device_, std::vector<float>(20, 1), 1, 20);
+  device_->rms_norm(x, weight, 1e-6F, x);
+  EXPECT_EQ(get(*device_, x), std::vector<float>(40));
+}
+
+struct LinearShape {
+  int64_t rows;
+  int64_t d_in;
+  int64_t d_out;
+};
+
+// x [rows, d_in], weight in two parts where gated, y holding numbers to add to.
+Tensor run_linear(Device& device, LinearShape shape, DType stored, PackOptions options,
+                  Epilogue epilogue) {
+  const int64_t rows = options.gated ? 2 * shape.d_out : shape.d_out;
+  const auto n = static_cast<size_t>(rows * shape.d_in);
+  const auto bytes = stored_as(stored, numbers(n, 5, 0.3F));
+  std::vector<HostView> parts;
+  const int64_t n_parts = options.gated ? 2 : 1;
+  for (int64_t part = 0; part < n_parts; ++part) {
+    HostView view{.name = "w", .data = bytes.data(), .dtype = stored, .shape = {}};
+    view.shape = {rows / n_parts, shape.d_in};
+    view.data += static_cast<size_t>(part) * bytes.size() / static_cast<size_t>(n_parts);
+    parts.push_back(view);
+  }
+  const auto weight = device.pack(parts, options);
+  EXPECT_EQ(weight->d_out(), shape.d_out);
+  EXPECT_EQ(weight->d_in(), shape.d_in);
+  EXPECT_EQ(weight->gated(), options.gated);
+  EXPECT_EQ(weight->dtype(), options.dtype);
+  const auto x = numbers(static_cast<size_t>(shape.rows * shape.d_in), 6);
+  const auto y = numbers(static_cast<size_t>(shape.rows * shape.d_out), 7);
+  Tensor x_tensor = device.allocate(shape.rows, shape.d_in);
+  Tensor y_tensor = device.allocate(shape.rows, shape.d_out);
+  device.upload(x.data(), x_tensor);
+  device.upload(y.data(), y_tensor);
+  device.linear(x_tensor, *weight, epilogue, y_tensor);
+  device.wait();
+  return y_tensor;
+}
+
+TEST_P(Contract, LinearAtOddSizes) {
+  for (const LinearShape shape : {LinearShape{1, 1, 1},
+                                  {1, 7, 3},
+                                  {2, 16, 17},
+                                  {13, 33, 100},
+                                  {70, 129, 31},
+                                  {7, 400, 65},
+                                  {25, 1000, 48},
+                                  {150, 64, 200},
+                                  {1, 1024, 512}}) {
+    SCOPED_TRACE(testing::Message() << shape.rows << " " << shape.d_in << " " << shape.d_out);
+    for (const bool accumulate : {false, true}) {
+      compare([&](Device& device) {
+        return run_linear(device, shape, DType::kFloat32, {}, {.accumulate = accumulate});
+      });
+    }
+  }
+}
+
+TEST_P(Contract, LinearInEveryDType) {
+  for (const DType stored : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const DType packed : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      for (const bool gated : {false, true}) {
+        compare([&](Device& device) {
+          return run_linear(device, {19, 45, 37}, stored, {.dtype = packed, .gated = gated}, {});
+        });
+      }
+    }
+  }
+}
+
+TEST_P(Contract, LinearWithEveryActivation) {
+  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGeluTanh,
+                                      Activation::kGeluErf, Activation::kSilu}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    for (const bool gated : {false, true}) {
+      for (const bool accumulate : {false, true}) {
+        compare([&](Device& device) {
+          return run_linear(device, {9, 24, 50}, DType::kFloat32, {.gated = gated},
+                            {.activation = activation, .accumulate = accumulate});
+        });
+      }
+    }
+  }
+}
+
+// Sums beyond float16's range are finite: only the weights are narrow.
+TEST_P(Contract, LinearOfFloat16WeightsSumsInFloat32) {
+  const std::vector<float> large(64, 60000.0F);
+  const auto bytes = stored_as(DType::kFloat16, large);
+  const HostView view{
+      .name = "w", .data = bytes.data(), .dtype = DType::kFloat16, .shape = {1, 64}};
+  const auto weight = device_->pack({&view, 1}, {.dtype = DType::kFloat16});
+  const Tensor y = device_->allocate(1, 1);
+  device_->linear(put(*device_, std::vector<float>(64, 1), 1, 64), *weight, {}, y);
+  // 60000 is exact in float16
+  EXPECT_FLOAT_EQ(get(*device_, y)[0], 64 * 60000.0F);
+}
+
+TEST_P(Contract, LinearRowsDoNotSeeEachOther) {
+  const LinearShape shape{37, 100, 70};
+  const auto w = numbers(static_cast<size_t>(shape.d_in * shape.d_out), 8);
+  const HostView view{.name = "w",
+                      .data = reinterpret_cast<const std::byte*>(w.data()),
+                      .dtype = DType::kFloat32,
+                      .shape = {shape.d_out, shape.d_in}};
+  const auto weight = device_->pack({&view, 1}, {});
+  const Tensor x = put(*device_, numbers(static_cast<size_t>(shape.rows * shape.d_in), 9),
+                       shape.rows, shape.d_in);
+  const Tensor whole = device_->allocate(shape.rows, shape.d_out);
+  const Tensor tiled = device_->allocate(shape.rows, shape.d_out);
+  device_->linear(x, *weight, {}, whole);
+  for (int64_t row = 0; row < shape.rows; row += 5) {
+    const int64_t count = std::min<int64_t>(5, shape.rows - row);
+    device_->linear(x.rows(row, count), *weight, {}, tiled.rows(row, count));
+  }
+  EXPECT_EQ(get(*device_, tiled), get(*device_, whole));
+}
+
+struct AttentionCase {
+  std::vector<int> lengths;
+  AttentionArgs args;
+  bool holes = false;
+  bool bias = true;
+  int64_t tile = 0;  // rows per call; 0: all at once
+};
+
+// Q, K, V are columns of one tensor, as a stacked product leaves them.
+Tensor run_attention(Device& device, const AttentionCase& c) {
+  const MicroBatch batch = make_batch(c.lengths, c.holes);
+  const int64_t n = batch.n_tokens();
+  const int64_t inner = c.args.n_heads * c.args.d_kv;
+  const int64_t m = batch.max_len + 5;
+  const auto qkv = numbers(static_cast<size_t>(n * 3 * inner), 10);
+  const auto table = numbers(static_cast<size_t>(c.args.n_heads * (2 * m - 1)), 11);
+  const Tensor all = device.allocate(n, 3 * inner);
+  device.upload(qkv.data(), all);
+  Tensor bias;
+  if (c.bias) {
+    bias = device.allocate(c.args.n_heads, 2 * m - 1);
+    device.upload(table.data(), bias);
+  }
+  Tensor y = device.allocate(n, inner);
+  const int64_t tile = c.tile == 0 ? std::max<int64_t>(n, 1) : c.tile;
+  for (int64_t row = 0; row < n; row += tile) {
+    const int64_t count = std::min(tile, n - row);
+    device.attention(all.columns(0, inner).rows(row, count), all.columns(inner, inner),
+                     all.columns(2 * inner, inner), bias, batch, row, c.args, y.rows(row, count));
+  }
+  device.wait();
+  return y;
+}
+
+TEST_P(Contract, Attention) {
+  const AttentionArgs heads{.n_heads = 3, .d_kv = 8};
+  const std::vector<AttentionCase> cases = {
+      {.lengths = {1}, .args = {.n_heads = 1, .d_kv = 1}},
+      {.lengths = {1, 1, 1}, .args = heads},
+      {.lengths = {5, 1, 17, 2}, .args = heads},
+      {.lengths = {5, 0, 17}, .args = heads},
+      {.lengths = {9, 20}, .args = {.n_heads = 2, .d_kv = 5, .scale = 0.3F}, .holes = true},
+      {.lengths = {9, 20}, .args = heads, .bias = false},
+      {.lengths = {70, 3}, .args = {.n_heads = 2, .d_kv = 64, .scale = 0.125F}, .tile = 7},
+      {.lengths = {33, 40}, .args = {.n_heads = 2, .d_kv = 16, .causal = true}, .tile = 16},
+      {.lengths = {33},
+       .args = {.n_heads = 1, .d_kv = 128, .scale = 0.1F, .causal = true},
+       .holes = true},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    compare([&](Device& device) { return run_attention(device, cases[i]); });
+  }
+}
+
+TEST_P(Contract, AttentionOverALongSequence) {
+  compare([](Device& device) {
+    return run_attention(
+        device,
+        {.lengths = {1500, 11}, .args = {.n_heads = 1, .d_kv = 16, .scale = 0.5F}, .tile = 512});
+  });
+}
+
+TEST_P(Contract, AttentionInTilesAndInCompanyHasTheSameBits) {
+  AttentionCase c{.lengths = {300, 7, 90}, .args = {.n_heads = 2, .d_kv = 24}};
+  const auto whole = get(*device_, run_attention(*device_, c));
+  for (const int64_t tile : {1, 13, 256}) {
+    c.tile = tile;
+    EXPECT_EQ(get(*device_, run_attention(*device_, c)), whole) << tile;
+  }
+}
+
+// Scores far beyond exp's range: the largest one takes all. A score near 1000 is rounded by up to
+// 3e-5 in float32, and its share moves by as much, relatively.
+TEST_P(Contract, AttentionWithLargeScoresIsFinite) {
+  constexpr double kRounding = 1e-4;
+  compare(
+      [](Device& device) {
+        return run_attention(device,
+                             {.lengths = {50}, .args = {.n_heads = 1, .d_kv = 32, .scale = 50}});
+      },
+      kRounding);
+}
+
+TEST_P(Contract, Pool) {
+  const std::vector<int32_t> begin = {0, 3, 3, 10};
+  const std::vector<int32_t> end = {3, 3, 10, 11};
+  for (const int64_t cols : {1, 9, 130}) {
+    for (const Pooling pooling : {Pooling::kMean, Pooling::kFirst, Pooling::kLast}) {
+      for (const bool normalize : {false, true}) {
+        compare([&](Device& device) {
+          const Tensor x = put(device, numbers(static_cast<size_t>(11 * cols), 12), 11, cols);
+          const Tensor y = device.allocate(4, cols);
+          device.pool(x, begin, end, pooling, normalize, y);
+          return y;
+        });
+      }
+    }
+  }
+}
+
+std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Contract, testing::ValuesIn(test_devices()), name_of_device);
+
+}  // namespace
+}  // namespace quintet
