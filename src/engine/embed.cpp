@@ -89,7 +89,8 @@ bool EmbedJob::prepare(EmbedResult& result) {
       .format =
           options_.output_format ? *options_.output_format : output_format_of(options_.output),
       .layout = options_.layout,
-      .dtype = options_.output_dtype,
+      .dtype = options_.output_dtype.value_or(
+          options_.layout == Hdf5Layout::kTmbed ? DType::kFloat16 : DType::kFloat32),
       .pooled = options_.pool.has_value(),
       .d_model = folder_.model->d_model(),
       .fingerprint = run_identity(options_, *folder_.checkpoint, encoder_->reading(), dtype)};
@@ -139,7 +140,7 @@ void EmbedJob::load() {
                                              .first_ordinal = output_->next_ordinal(),
                                              .longest_that_fits = layout_.longest_that_fits,
                                              .tokens_per_batch = layout_.profile.tokens_per_batch,
-                                             .share_equal_sequences = options_.output != "-"});
+                                             .share_equal_sequences = output_->shares_values()});
 }
 
 void EmbedJob::deliver(const BatchResult& result) {
@@ -235,7 +236,6 @@ EmbedResult EmbedJob::run(Clock::time_point started) {
   }
   result.total = output_->finish();
   result.seconds = seconds_since(first_record);
-  result.planned_peak_bytes = 0;
   for (const StagePlan& stage : layout_.plan.stages) {
     result.planned_peak_bytes += stage.needed_bytes();
   }

@@ -114,6 +114,7 @@ void Feeder::take(Record& record) {
   embedding.id = record.id;
   embedding.sequence = record.has_ids ? sequence_of_ids(record.input_ids, record.attention_mask)
                                       : std::move(record.text);
+  embedding.embedded = std::move(encoded.residues);
   entry.mask = encoded.mask;
   if (share_earlier(entry, encoded)) {
     setup_.sink->announce(std::move(entry));

@@ -85,7 +85,7 @@ std::string run_identity(const Options& options, const Checkpoint& checkpoint,
   run["reading"] = reading;
   run["rare-residues"] = options.protein.rare_residues;
   run["prefix"] = options.protein.prefix;
-  run["stop-as-x"] = options.stop_as_x;
+  run["stop-as-x"] = options.protein.stop_as_x;
   run["max-tokens"] = options.max_tokens;
   run["skip-empty"] = options.skip_empty;
   run["on-duplicate"] = static_cast<int>(options.on_duplicate);

@@ -145,7 +145,8 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
   const EncoderModel& model = *folder.model;
   const DeviceMapOption map_option = parse_device_map(options.device_map);
   const std::vector<std::string> devices = chosen_devices(options, map_option);
-  const MemoryLimits limits = parse_memory_limits(options.max_memory);
+  const MemoryLimits limits =
+      options.max_memory.empty() ? MemoryLimits{} : parse_memory_limits(options.max_memory);
   check_limits(limits, devices);
 
   Layout layout;

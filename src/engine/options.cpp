@@ -139,7 +139,7 @@ const auto kTable = std::to_array<OptionSpec>({
     {"prefix", "TOKEN", "the preset's", "token before the residues: '<AA2fold>', '[NLU]'", kText,
      false, [](Options& o, std::string_view v) { o.protein.prefix = v; }},
     {"stop-as-x", "", "", "a '*' inside a protein is read as X instead of rejecting the record",
-     kText, false, [](Options& o, std::string_view) { o.stop_as_x = true; }},
+     kText, false, [](Options& o, std::string_view) { o.protein.stop_as_x = true; }},
     {"max-tokens", "N", "never cut", "cut longer records to N tokens, and report how many", kText,
      false,
      [](Options& o, std::string_view v) { o.max_tokens = integer("max-tokens", v, 1, 1 << 30); }},
@@ -178,7 +178,7 @@ const auto kTable = std::to_array<OptionSpec>({
      }},
     {"layout", "LAYOUT", "prottrans", "of HDF5: prottrans (a dataset per id), bio-embeddings, "
      "tmbed, flat", kEmbed, false, set_layout},
-    {"output-dtype", "TYPE", "float32", "numbers in the output: float32, float16, bfloat16", kEmbed,
+    {"output-dtype", "TYPE", "float32", "numbers in the output: float32, float16, bfloat16; of the tmbed layout float16", kEmbed,
      false,
      [](Options& o, std::string_view v) { o.output_dtype = float_dtype("output-dtype", v); }},
     {"overwrite", "", "", "replace an output that is already there", kOut, false,

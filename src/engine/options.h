@@ -36,7 +36,6 @@ struct Options {
   std::string input;
   InputFormat input_format = InputFormat::kAuto;
   ProteinOptions protein;
-  bool stop_as_x = false;
   int64_t max_tokens = 0;  // 0: never cut
   bool skip_empty = false;
   OnDuplicate on_duplicate = OnDuplicate::kReject;
@@ -48,7 +47,7 @@ struct Options {
   std::string output;
   std::optional<OutputFormat> output_format;  // empty: by the extension
   Hdf5Layout layout = Hdf5Layout::kProtTrans;
-  DType output_dtype = DType::kFloat32;
+  std::optional<DType> output_dtype;  // empty: float32; of the tmbed layout float16
   std::optional<Pooling> pool;
   bool normalize = false;
   bool drop_masked_rows = false;

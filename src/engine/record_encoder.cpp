@@ -24,6 +24,11 @@ void RecordEncoder::prepare() {
   }
   if (protein_options_.preset != ProteinPreset::kNone) {
     protein_ = std::make_unique<ProteinEncoder>(*tokenizer_, protein_options_);
+    residue_of_.resize(static_cast<size_t>(tokenizer_->vocab_size()));
+    for (size_t id = 0; id < residue_of_.size(); ++id) {
+      const std::string piece = tokenizer_->piece(static_cast<int32_t>(id));
+      if (!piece.empty()) residue_of_[id] = piece.back();
+    }
   }
 }
 
@@ -75,6 +80,10 @@ void RecordEncoder::encode_protein(const std::string& residues, EncodedRecord& e
   encoded.sequence.tokens = std::move(protein.tokens);
   encoded.sequence.pool_begin = protein.begin;
   encoded.sequence.pool_end = protein.end;
+  if (!encoded.rejected.empty()) return;
+  for (int32_t i = protein.begin; i < protein.end; ++i) {
+    encoded.residues += residue_of_[static_cast<size_t>(encoded.sequence.tokens[i])];
+  }
 }
 
 void RecordEncoder::encode_text(const std::string& text, EncodedRecord& encoded) {
@@ -111,6 +120,9 @@ void RecordEncoder::cut(EncodedRecord& encoded) {
   if (ends && !own_end) --n_rows;
   sequence.pool_end = std::min(sequence.pool_end, n_rows);
   sequence.pool_begin = std::min(sequence.pool_begin, sequence.pool_end);
+  if (!encoded.residues.empty()) {
+    encoded.residues.resize(static_cast<size_t>(sequence.pool_end - sequence.pool_begin));
+  }
   if (sequence.pool_begin == sequence.pool_end) {
     encoded.rejected = fmt::format("--max-tokens {} leaves no row of it", max_tokens_);
   }

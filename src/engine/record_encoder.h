@@ -20,6 +20,7 @@ namespace quintet {
 
 struct EncodedRecord {
   Sequence sequence;          // without tokens: nothing is left of it, all rows are zero
+  std::string residues;       // of a protein: as embedded, one letter per row
   std::vector<uint8_t> mask;  // as given with the ids; empty: every id counts
   bool empty = false;         // rejected because nothing is in it
   std::string rejected;       // not empty: why the record cannot be computed
@@ -59,6 +60,7 @@ class RecordEncoder {
   int64_t vocab_size_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ProteinEncoder> protein_;  // null: text
+  std::string residue_of_;                   // the letter of each token id
   EncodingNotes notes_;
 };
 
