@@ -24,7 +24,8 @@ namespace {
 constexpr size_t kSpanRows = 256;
 // Keys of a block, counted from the sequence's start. The same on all machines: it decides where
 // sums are rescaled.
-constexpr size_t kBlockKeys = 192;
+constexpr size_t kBlockKeys = 120;
+constexpr size_t kFetchEvery = 4;  // keys between two that are fetched ahead
 constexpr size_t kGroupRows = 2 * kLanes;
 
 // Query rows that are worked on in the lanes of one or two vectors.
@@ -201,6 +202,14 @@ HWY_INLINE void multiply(const MicroCall& whole, size_t rows) {
   }
 }
 
+// Fetches a key's rows of k and v into the second-level cache.
+HWY_INLINE void prefetch_key(const AttentionSpan& span, size_t key) {
+  for (size_t d = 0; d < span.d_kv; d += 16) {
+    __builtin_prefetch(span.k.row(key) + d, 0, 2);
+    __builtin_prefetch(span.v.row(key) + d, 0, 2);
+  }
+}
+
 template <int kVecs>
 void attend_block(const AttentionSpan& span, const Work& work, const Group& group, size_t key,
                   size_t n_keys) {
@@ -215,8 +224,14 @@ void attend_block(const AttentionSpan& span, const Work& work, const Group& grou
                                  .scale = nullptr,
                                  .prefetch = reinterpret_cast<const char*>(group.q)},
                                 n_keys);
+  // Meanwhile each group fetches its share of the next block.
+  const size_t next_keys = std::min(kBlockKeys, span.n_keys - key - n_keys);
+  const size_t share = (next_keys + work.n_groups - 1) / work.n_groups;
+  size_t fetch = key + n_keys + std::min(next_keys, group.begin / kGroupRows * share);
+  const size_t fetch_end = std::min(fetch + share, key + n_keys + next_keys);
   const bool mask = span.causal && span.key_positions[key + n_keys - 1] > group.positions[0];
   for (size_t j = 0; j < n_keys; ++j) {
+    if (j % kFetchEvery == 0 && fetch < fetch_end) prefetch_key(span, fetch++);
     float* scores = work.scores + j * kVecs * kLanes;
     const int32_t position = span.key_positions[key + j];
     if (span.bias != nullptr) add_bias<kVecs>(work, group, position, scores);
