@@ -33,8 +33,7 @@ void RecordEncoder::prepare() {
 }
 
 std::string RecordEncoder::reading() {
-  prepare();
-  if (protein_ == nullptr) return "text";
+  if (is_fasta_ && protein_options_.preset == ProteinPreset::kAuto) prepare();
   switch (protein_options_.preset) {
     case ProteinPreset::kProtT5:
       return "prott5";
@@ -42,8 +41,10 @@ std::string RecordEncoder::reading() {
       return "prostt5-aa";
     case ProteinPreset::kProstT53di:
       return "prostt5-3di";
-    default:
+    case ProteinPreset::kAnkh:
       return "ankh";
+    default:
+      return "text";
   }
 }
 

@@ -44,7 +44,7 @@ class RecordEncoder {
 
   EncodedRecord encode(const Record& record);
   const EncodingNotes& notes() const { return notes_; }
-  // "protein (prott5)", "text": how records are read; for the fingerprint and for people.
+  // How records are read: "text", or the protein preset, with `auto` resolved by the vocabulary.
   std::string reading();
 
  private:
