@@ -7,10 +7,10 @@ namespace quintet {
 std::string_view name_of(Isa isa) { return isa == Isa::kAvx512 ? "AVX-512" : "AVX2"; }
 
 bool has_isa(Isa isa) {
+  // Whatever has AVX2 has F16C too, which not every compiler can ask for.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("f16c") && __builtin_cpu_supports("aes") &&
-                    __builtin_cpu_supports("pclmul");
+                    __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
   if (isa == Isa::kAvx2) return avx2;
   return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
