@@ -12,9 +12,9 @@ from pathlib import Path
 import harness
 from harness import median
 
-SHAPES = {  # name: (model, vocabulary, median length, sigma, longest, tokens per micro-batch)
-    "T5-small shape": ("t5-small-enc", 32000, 46.5, 0.8, 512, 1024),
-    "ProtT5 shape": ("prott5-6L", 23, 300, 0.7, 1500, 1500),
+SHAPES = {  # name: (model, vocabulary, median length, sigma, longest)
+    "T5-small shape": ("t5-small-enc", 32000, 46.5, 0.8, 512),
+    "ProtT5 shape": ("prott5-6L", 23, 300, 0.7, 1500),
 }
 BATCHES = {24: 0.95, 40: 0.97}  # micro-batches: share of two copies' rate to reach
 
@@ -26,13 +26,17 @@ def corpus(path, tokens, vocab_size, middle, sigma, longest):
 
 
 def run(args, title, n_batches):
-    model_name, vocab_size, middle, sigma, longest, tokens_per_batch = SHAPES[title]
+    model_name, vocab_size, middle, sigma, longest = SHAPES[title]
     model = args.work / "models" / model_name
     a, b = harness.cores(2)
     with tempfile.TemporaryDirectory() as folder:
         ids = Path(folder) / "ids.jsonl"
-        corpus(ids, n_batches * tokens_per_batch, vocab_size, middle, sigma, longest)
-        options = {"tokens_per_batch": tokens_per_batch, "pool": args.pool, "dtype": args.dtype}
+        corpus(ids, n_batches * args.tokens_per_batch, vocab_size, middle, sigma, longest)
+        options = {
+            "tokens_per_batch": args.tokens_per_batch,
+            "pool": args.pool,
+            "dtype": args.dtype,
+        }
         on = lambda devices: harness.quintet(model, ids, devices=devices, **options)
 
         def copies():
@@ -52,16 +56,18 @@ def run(args, title, n_batches):
             slow_seconds=600,
         )
     ours = rows["pipeline of two"]
+    stages = (harness.good(ours) or [{}])[-1].get("stages", [])
+    counted = max((stage["micro_batches"] for stage in stages), default=n_batches)
     harness.table(
-        f"{title}, {args.dtype}, about {n_batches} micro-batches of {tokens_per_batch} tokens",
-        ["cores", "tokens/s", "pipeline / it"],
+        f"{title}, {args.dtype}, {counted} micro-batches of {args.tokens_per_batch} tokens",
+        ["cores", "tokens/s", "pipeline's rate / this"],
         [
             [name, median(of, "tokens_per_second"), harness.ratio(ours, of)]
             for name, of in rows.items()
         ],
     )
-    for stage in (harness.good(ours) or [{}])[-1].get("stages", []):
-        print(f"stage {stage}")
+    for stage in stages:
+        print(f"{stage['device']}: blocks {stage['blocks']}, busy {100 * stage['busy']:.1f} %")
     found = harness.ratio(ours, rows["two copies"])
     print(
         f"pipeline / two copies: {harness.shown(found)}, {BATCHES[n_batches]} asked for; "
@@ -71,6 +77,7 @@ def run(args, title, n_batches):
     return {
         "rows": rows,
         "of_two_copies": found,
+        "micro_batches": counted,
         "need": BATCHES[n_batches],
         "of_one_device": harness.ratio(ours, rows["one device of two"]),
     }
@@ -80,6 +87,7 @@ if __name__ == "__main__":
     args = harness.arguments(
         __doc__,
         dtype=("float32", "of the weights"),
+        tokens_per_batch=(512, "tokens in a micro-batch"),
         pool=("mean", "mean or none: what is written"),
         shapes=("T5-small shape,ProtT5 shape", "which, comma-separated"),
     )
