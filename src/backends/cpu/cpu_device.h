@@ -31,6 +31,7 @@ class CpuDevice final : public Device {
   int threads() const { return pool_.threads(); }
   Isa isa() const { return isa_; }
   MemoryInfo memory() const override;
+  bool host_memory() const override { return true; }
   void wait() override {}  // every call is done when it returns
   void empty_cache() override;
   void manual_seed(uint64_t /*seed*/) override {}  // nothing is drawn
