@@ -3,10 +3,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "core/error.h"
 
@@ -28,9 +28,14 @@ class Hash {
   void add_file(const fs::path& path, size_t most, int64_t offset = 0) {
     std::ifstream file(path, std::ios::binary);
     file.seekg(offset);
-    std::vector<char> bytes(most);
-    file.read(bytes.data(), static_cast<std::streamsize>(most));
-    add(bytes.data(), static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    std::array<char, 65536> bytes;
+    while (most > 0 &&
+           file.read(bytes.data(), static_cast<std::streamsize>(std::min(most, bytes.size())))
+                   .gcount() > 0) {
+      const auto n_read = static_cast<size_t>(file.gcount());
+      add(bytes.data(), n_read);
+      most -= n_read;
+    }
   }
   std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_)); }
 
