@@ -14,16 +14,18 @@ from harness import MIB
 
 A, B = harness.cores(2)
 ONE, BOTH, PIPELINE = f"cpu[{A}]", f"cpu[{A},{B}]", f"cpu[{A}],cpu[{B}]"
-CONFIGURATIONS = [  # model, dtype, devices, tokens per micro-batch, lengths
+# model, dtype, devices, tokens per micro-batch, lengths: enough to fill every stage and queue, which
+# is what a plan counts on
+CONFIGURATIONS = [
     ("t5-small-enc", "float32", BOTH, 512, [64] * 64),
-    ("t5-small-enc", "bfloat16", ONE, 2048, [64] * 64),
-    ("t5-small-enc", "float32", PIPELINE, 4096, [300] * 60),
+    ("t5-small-enc", "bfloat16", ONE, 2048, [64] * 400),
+    ("t5-small-enc", "float32", PIPELINE, 4096, [300] * 150),
     ("t5-small-enc", "float16", PIPELINE, 1024, [20, 60, 500] * 20),
-    ("prott5-1L", "float32", BOTH, 1500, [300] * 20),
-    ("prott5-1L", "bfloat16", ONE, 8192, [1000] * 16),
+    ("prott5-1L", "float32", BOTH, 1500, [300] * 50),
+    ("prott5-1L", "bfloat16", ONE, 8192, [1000] * 64),
     ("prott5-1L", "float32", BOTH, 1024, [8000]),
-    ("prott5-6L", "float32", PIPELINE, 1500, [300] * 10),
-    ("prott5-6L", "bfloat16", BOTH, 3000, [100, 1500] * 4),
+    ("prott5-6L", "float32", PIPELINE, 1500, [300] * 40),
+    ("prott5-6L", "bfloat16", BOTH, 3000, [100, 1500] * 8),
     ("prott5-6L", "float16", PIPELINE, 1024, [4000]),
 ]
 
