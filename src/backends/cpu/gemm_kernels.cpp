@@ -109,16 +109,9 @@ size_t row_bytes_of(DType dtype) {
   return kPanelCols * (dtype == DType::kFloat32 ? sizeof(float) : sizeof(uint16_t));
 }
 
-template <int kPanels, int kMost>
-MicroKernel kernel_for(DType dtype, int rows) {
-  switch (dtype) {
-    case DType::kBFloat16:
-      return MicroKernels<Order::kRows, PanelBF16, kPanels, kMost>::get(rows);
-    case DType::kFloat16:
-      return MicroKernels<Order::kRows, PanelF16, kPanels, kMost>::get(rows);
-    default:
-      return MicroKernels<Order::kRows, PanelF32<2>, kPanels, kMost>::get(rows);
-  }
+PanelKind kind_of(DType dtype) {
+  if (dtype == DType::kBFloat16) return PanelKind::kBF16;
+  return dtype == DType::kFloat16 ? PanelKind::kF16 : PanelKind::kF32;
 }
 
 template <typename Panel>
@@ -149,7 +142,8 @@ void many_rows(const LinearTile& tile) {
       thread_scratch((sums_floats + (widen ? depth * kPanelCols : 0)) * sizeof(float)));
   float* wide = sums + sums_floats;
   const Finish finish = finish_for(tile.epilogue, tile.w.gated);
-  const DType dtype = widen ? DType::kFloat32 : tile.w.dtype;
+  const MicroKernel* kernels =
+      micro_kernels(widen ? PanelKind::kF32 : kind_of(tile.w.dtype), Order::kRows, 1);
 
   for (size_t part = 0; part < n_depths; ++part) {
     const size_t k_begin = part * depth;
@@ -177,7 +171,7 @@ void many_rows(const LinearTile& tile) {
         const size_t count = rows * (t + 1) / n_tiles - begin;
         const size_t share = t * k_count * 32;
         float* acc = panel_sums + begin * kPanelCols;
-        kernel_for<1, kMaxRows>(dtype, static_cast<int>(count))(
+        kernels[count - 1](
             {.a = tile.x.row(tile.row_begin + begin) + k_begin,
              .a_stride = tile.x.stride,
              .b = b,
@@ -200,20 +194,12 @@ void many_rows(const LinearTile& tile) {
 // ---- Few rows: the time goes into reading the weights, so that several panels are read at once,
 // which also hides the latency of the multiply-adds.
 
-// With `panels` in flight, the most rows whose accumulators fit into the registers.
-constexpr int most_rows(int panels) {
-  constexpr bool kManyRegisters = kMaxRows >= 12;
-  if (panels == 4) return kManyRegisters ? 2 : 1;
-  if (panels == 2) return kManyRegisters ? 5 : 3;
-  return kFewRows;
-}
-
-template <int kPanels>
-void few_rows_group(const LinearTile& tile, size_t panel, Finish finish, float* sums) {
+void few_rows_group(const LinearTile& tile, size_t panel, int n_panels, Finish finish,
+                    float* sums) {
   const size_t rows = tile.row_end - tile.row_begin;
   const size_t panel_bytes = tile.w.d_in * row_bytes_of(tile.w.dtype);
   const std::byte* b = tile.w.data + panel * panel_bytes;
-  kernel_for<kPanels, most_rows(kPanels)>(tile.w.dtype, static_cast<int>(rows))(
+  micro_kernels(kind_of(tile.w.dtype), Order::kRows, n_panels)[rows - 1](
       {.a = tile.x.row(tile.row_begin),
        .a_stride = tile.x.stride,
        .b = b,
@@ -223,8 +209,8 @@ void few_rows_group(const LinearTile& tile, size_t panel, Finish finish, float* 
        .acc_stride = static_cast<ptrdiff_t>(rows * kPanelCols),
        .start = MicroCall::Start::kZero,
        .scale = nullptr,
-       .prefetch = reinterpret_cast<const char*>(b) + kPanels * panel_bytes});
-  for (size_t p = 0; p < kPanels; ++p) {
+       .prefetch = reinterpret_cast<const char*>(b) + static_cast<size_t>(n_panels) * panel_bytes});
+  for (size_t p = 0; p < static_cast<size_t>(n_panels); ++p) {
     finish(finish_call(tile, sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p));
   }
 }
@@ -235,17 +221,13 @@ void few_rows(const LinearTile& tile) {
   const Finish finish = finish_for(tile.epilogue, tile.w.gated);
   size_t panel = tile.panel_begin;
   while (panel < tile.panel_end) {
-    const size_t left = tile.panel_end - panel;
-    if (left >= 4 && rows <= most_rows(4)) {
-      few_rows_group<4>(tile, panel, finish, sums);
-      panel += 4;
-    } else if (left >= 2 && rows <= most_rows(2)) {
-      few_rows_group<2>(tile, panel, finish, sums);
-      panel += 2;
-    } else {
-      few_rows_group<1>(tile, panel, finish, sums);
-      panel += 1;
+    int n_panels = 4;
+    while (n_panels > 1 &&
+           (rows > most_rows(n_panels) || panel + static_cast<size_t>(n_panels) > tile.panel_end)) {
+      n_panels /= 2;
     }
+    few_rows_group(tile, panel, n_panels, finish, sums);
+    panel += static_cast<size_t>(n_panels);
   }
 }
 

@@ -1,7 +1,8 @@
-// The one inner loop of matrix products and attention: a few rows of A, broadcast, times a panel of
-// one or two vectors of columns. Every element of the result is one chain of fused multiply-adds
-// over k in rising order, whatever the number of rows and the vector width: no bit of it depends on
-// how a product is cut. Included once per instruction set.
+// What the kernels share: vectors, panels, and the call of the one inner loop of matrix products
+// and attention: a few rows of A, broadcast, times a panel of one or two vectors of columns. Every
+// element of the result is one chain of fused multiply-adds over k in rising order, whatever the
+// number of rows and the vector width: no bit of it depends on how a product is cut. Included once
+// per instruction set.
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -89,106 +90,19 @@ struct MicroCall {
 
 enum class Order { kRows, kColumns };  // of A, see MicroCall::a
 
-template <Order kOrder, int kRows>
-struct Rows {
-  // Addresses of the rows: every third is kept, the others lie one and two strides behind.
-  static constexpr int kBases = kOrder == Order::kRows ? (kRows + 2) / 3 : 1;
-  const char* base[kBases];
-  ptrdiff_t stride;  // bytes
-
-  HWY_INLINE Rows(const float* a, ptrdiff_t a_stride)
-      : stride(a_stride * static_cast<ptrdiff_t>(sizeof(float))) {
-    repeat<kBases>([&](auto i) QUINTET_LAMBDA {
-      base[i] = reinterpret_cast<const char*>(a) + 3 * i * stride;
-    });
-  }
-  template <int kRow, int kStep>
-  HWY_INLINE Vec get() const {
-    const char* p = nullptr;
-    if constexpr (kOrder == Order::kColumns) {
-      p = base[0] + kRow * sizeof(float);  // advanced at each step
-    } else {
-      p = base[kRow / 3] + (kRow % 3) * stride + kStep * sizeof(float);
-    }
-    return hn::Set(F32(), *reinterpret_cast<const float*>(p));
-  }
-  template <int kSteps>
-  HWY_INLINE void advance() {
-    if constexpr (kOrder == Order::kColumns) {
-      base[0] += stride;
-    } else {
-      repeat<kBases>([&](auto i) QUINTET_LAMBDA { base[i] += kSteps * sizeof(float); });
-    }
-  }
-};
-
-template <int kRows, int kPanels, Order kOrder, typename Panel>
-HWY_NOINLINE void micro_kernel(const MicroCall& call) {
-  constexpr int kVecs = Panel::kVecs;
-  constexpr int kUnroll = 4;
-  const F32 d;
-  Vec acc[kRows * kPanels * kVecs];
-  const auto address = [&](auto i) QUINTET_LAMBDA {
-    constexpr int kRow = i / (kPanels * kVecs);
-    constexpr int kPanel = i / kVecs % kPanels;
-    return call.acc + kPanel * call.acc_stride +
-           (kRow * kVecs + i % kVecs) * static_cast<ptrdiff_t>(kLanes);
-  };
-  constexpr int kAccumulators = kRows * kPanels * kVecs;
-  if (call.start == MicroCall::Start::kZero) {
-    repeat<kAccumulators>([&](auto i) QUINTET_LAMBDA { acc[i] = hn::Zero(d); });
-  } else {
-    repeat<kAccumulators>([&](auto i) QUINTET_LAMBDA { acc[i] = hn::Load(d, address(i)); });
-    if (call.start == MicroCall::Start::kScale) {
-      repeat<kAccumulators>([&](auto i) QUINTET_LAMBDA {
-        acc[i] = hn::Mul(acc[i], hn::Load(d, call.scale + i % kVecs * kLanes));
-      });
-    }
-  }
-  Rows<kOrder, kRows> rows(call.a, call.a_stride);
-  const std::byte* b = call.b;
-  const auto step = [&](auto k) QUINTET_LAMBDA {
-    Vec bk[kPanels * kVecs];
-    repeat<kPanels>([&](auto p) QUINTET_LAMBDA {
-      Panel::load(b + p * call.b_stride + k * Panel::kRowBytes, bk + p * kVecs);
-    });
-    repeat<kRows>([&](auto r) QUINTET_LAMBDA {
-      const Vec a = rows.template get<r, k>();
-      repeat<kPanels * kVecs>([&](auto j) QUINTET_LAMBDA {
-        acc[r * kPanels * kVecs + j] = hn::MulAdd(a, bk[j], acc[r * kPanels * kVecs + j]);
-      });
-    });
-    if constexpr (kOrder == Order::kColumns) rows.template advance<1>();
-  };
-  const char* prefetch = call.prefetch;
-  size_t n = call.k;
-  for (; n >= kUnroll; n -= kUnroll) {
-    __builtin_prefetch(prefetch, 0, 2);
-    __builtin_prefetch(prefetch + 64, 0, 2);
-    repeat<kUnroll>(step);
-    if constexpr (kOrder == Order::kRows) rows.template advance<kUnroll>();
-    b += kUnroll * Panel::kRowBytes;
-    prefetch += 128;
-  }
-  for (; n > 0; --n) {
-    step(std::integral_constant<int, 0>{});
-    if constexpr (kOrder == Order::kRows) rows.template advance<1>();
-    b += Panel::kRowBytes;
-  }
-  repeat<kAccumulators>([&](auto i) QUINTET_LAMBDA { hn::Store(acc[i], d, address(i)); });
-}
-
-// micro_kernel for 1 ... kMaxRows rows.
+// The inner loop for 1, 2, ... rows, compiled in micro_kernels.cpp; `panels` of them at once. With
+// more than one panel there are fewer rows, as far as the registers go: see most_rows().
+enum class PanelKind { kF32, kF32OneVector, kBF16, kF16 };
 using MicroKernel = void (*)(const MicroCall&);
-template <Order kOrder, typename Panel, int kPanels = 1, int kMost = kMaxRows>
-struct MicroKernels {
-  template <int... kI>
-  static MicroKernel get(int rows, std::integer_sequence<int, kI...>) {
-    static constexpr MicroKernel kTable[] = {&micro_kernel<kI + 1, kPanels, kOrder, Panel>...};
-    return kTable[rows - 1];
-  }
-  static MicroKernel get(int rows) { return get(rows, std::make_integer_sequence<int, kMost>{}); }
-};
+const MicroKernel* micro_kernels(PanelKind kind, Order order, int panels);
+
+// The most rows whose accumulators fit into the registers with `panels` in flight.
+constexpr int most_rows(int panels) {
+  constexpr bool kManyRegisters = kMaxRows >= 12;
+  if (panels == 4) return kManyRegisters ? 2 : 1;
+  if (panels == 2) return kManyRegisters ? 5 : 3;
+  return kMaxRows;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace quintet
