@@ -77,6 +77,7 @@ Tensor CpuDevice::allocate(int64_t rows, int64_t cols, DType dtype) {
 }
 
 void CpuDevice::upload(const void* host, const Tensor& dst) {
+  if (dst.empty()) return;
   const size_t bytes = static_cast<size_t>(dst.cols()) * size_of(dst.dtype());
   for_rows(pool_, dst.rows(), dst.cols(), [&](int64_t row) {
     std::memcpy(row_bytes(dst, row),
@@ -85,6 +86,7 @@ void CpuDevice::upload(const void* host, const Tensor& dst) {
 }
 
 void CpuDevice::download(const Tensor& src, void* host) {
+  if (src.empty()) return;
   const size_t bytes = static_cast<size_t>(src.cols()) * size_of(src.dtype());
   for_rows(pool_, src.rows(), src.cols(), [&](int64_t row) {
     std::memcpy(static_cast<std::byte*>(host) + static_cast<size_t>(row) * bytes,
