@@ -77,7 +77,7 @@ void RecordEncoder::encode_protein(const std::string& residues, EncodedRecord& e
   notes_.changed_letters += static_cast<uint64_t>(protein.changed);
   notes_.dropped_letters += static_cast<uint64_t>(protein.dropped);
   encoded.rejected = std::move(protein.rejected);
-  encoded.empty = !encoded.rejected.empty() && protein.begin == protein.end;
+  encoded.empty = protein.empty;
   encoded.sequence.tokens = std::move(protein.tokens);
   encoded.sequence.pool_begin = protein.begin;
   encoded.sequence.pool_end = protein.end;

@@ -47,6 +47,7 @@ class FastaReader final : public LineFormat {
       record.rejected = "the header has no id";
     } else if (record.text.empty()) {
       record.rejected = "no residues";
+      record.empty = true;
     } else if (record.text.find('\0') != std::string::npos ||
                record.id.find('\0') != std::string::npos) {
       record.rejected = "holds a NUL byte";

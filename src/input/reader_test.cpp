@@ -89,6 +89,7 @@ TEST(Fasta, EmptyRecordsAreRejectedOneByOne) {
   const auto records = fasta(">a\n>b\nMK\n>\nMK\n>");
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[0].rejected, "no residues");
+  EXPECT_TRUE(records[0].empty);
   EXPECT_EQ(records[1].rejected, "");
   EXPECT_EQ(records[1].text, "MK");
   EXPECT_EQ(records[2].rejected, "the header has no id");

@@ -190,6 +190,7 @@ EncodedProtein ProteinEncoder::encode(std::string_view residues) const {
   }
   result.end = static_cast<int32_t>(result.tokens.size());
   if (result.begin == result.end) {
+    result.empty = true;
     result.rejected = "no residues";
   }
   result.tokens.insert(result.tokens.end(), after_.begin(), after_.end());

@@ -28,6 +28,7 @@ struct EncodedProtein {
   int32_t changed = 0;    // letters whose case was changed or that were mapped to X
   int32_t dropped = 0;    // gaps, dots, blanks, a trailing stop
   bool stop_cut = false;  // a trailing '*' is among the dropped
+  bool empty = false;     // rejected because no residue is left
   std::string rejected;   // not empty: why it cannot be used ("no residues", "'*' at residue 2")
 };
 

@@ -70,6 +70,8 @@ TEST_F(Protein, WhatTheVocabularyLacksIsNeverUnkWithoutAWord) {
             "byte 0xC3 at residue 2 is not in the vocabulary");
   EXPECT_EQ(prott5_.encode("").rejected, "no residues");
   EXPECT_EQ(prott5_.encode("*").rejected, "no residues");
+  EXPECT_TRUE(prott5_.encode("-").empty);
+  EXPECT_FALSE(prott5_.encode("*MK").empty);  // rejected, but for what is in it
   EXPECT_EQ(prott5_.encode("A").rejected, "");
 }
 
