@@ -44,9 +44,9 @@ struct DeviceMapOption {
 };
 
 // "auto", "even", a file's name, or a map itself: {"cpu[0]": [0, 1], "cpu[1]": [2, 3]} or
-// {"encoder": {...}, "decoder": {...}}. The maps come in block order, their block lists checked as
-// far as that needs no n_layers. Device names are not checked. Throws Error(kUsage) or, for a file,
-// Error(kFile).
+// {"encoder": {...}, "decoder": {...}}. The maps come in the order of their first blocks; which
+// blocks they list is checked by assert_device_map(), device names by nobody here. Throws
+// Error(kUsage) or, for a file, Error(kFile).
 DeviceMapOption parse_device_map(const std::string& text);
 
 // {"cpu[0]":[0,1],"cpu[1]":[2,3]}: what parse_device_map() reads.

@@ -92,8 +92,8 @@ class MapReader {
     for (const auto& [device, blocks] : value.items()) {
       device_map.emplace_back(device, read_blocks(device, blocks));
     }
-    for (const auto& problem : {find_list_problem(device_map), find_run_problem(device_map)}) {
-      if (!problem.empty()) fail(kind_, "{}: {} {}", where_, map_name(stack), problem);
+    if (const std::string problem = find_list_problem(device_map); !problem.empty()) {
+      fail(kind_, "{}: {} {}", where_, map_name(stack), problem);
     }
     return order_device_map(std::move(device_map));
   }
