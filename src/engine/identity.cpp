@@ -67,6 +67,31 @@ std::string tokenizer_identity(const Options& options) {
   return hash.text();
 }
 
+std::string name_of(OnDuplicate what) {
+  switch (what) {
+    case OnDuplicate::kReject:
+      return "reject";
+    case OnDuplicate::kRename:
+      return "rename";
+    case OnDuplicate::kFirst:
+      return "first";
+  }
+  return "";
+}
+
+std::string name_of(const std::optional<Pooling>& pool) {
+  if (!pool) return "none";
+  switch (*pool) {
+    case Pooling::kMean:
+      return "mean";
+    case Pooling::kFirst:
+      return "first";
+    case Pooling::kLast:
+      return "last";
+  }
+  return "";
+}
+
 // Size, beginning and end of the input.
 std::string input_identity(const std::string& input) {
   if (input == "-" || !fs::is_regular_file(input)) return "a stream";
@@ -93,9 +118,9 @@ std::string run_identity(const Options& options, const Checkpoint& checkpoint,
   run["stop-as-x"] = options.protein.stop_as_x;
   run["max-tokens"] = options.max_tokens;
   run["skip-empty"] = options.skip_empty;
-  run["on-duplicate"] = static_cast<int>(options.on_duplicate);
+  run["on-duplicate"] = name_of(options.on_duplicate);
   run["shard"] = fmt::format("{}/{}", options.shard_index + 1, options.shard_count);
-  run["pool"] = options.pool ? static_cast<int>(*options.pool) + 1 : 0;
+  run["pool"] = name_of(options.pool);
   run["normalize"] = options.normalize;
   run["masked-rows"] = options.drop_masked_rows ? "drop" : "zero";
   return run.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
