@@ -42,6 +42,8 @@ void print(const std::string& text) {
   }
 }
 
+std::string records(uint64_t n) { return fmt::format("{} record{}", n, n == 1 ? "" : "s"); }
+
 void print_encoding_notes(const EncodingNotes& notes, bool verbose) {
   if (notes.changed_letters > 0) {
     fmt::print(stderr, "{} letters were upper-cased or read as X\n", notes.changed_letters);
@@ -50,8 +52,8 @@ void print_encoding_notes(const EncodingNotes& notes, bool verbose) {
     fmt::print(stderr, "{} gaps, blanks or trailing stops were dropped\n", notes.dropped_letters);
   }
   if (notes.cut_records > 0) {
-    fmt::print(stderr, "{} records were cut by --max-tokens: {} of their {} tokens were kept\n",
-               notes.cut_records, notes.tokens_kept, notes.tokens_seen);
+    fmt::print(stderr, "{} cut by --max-tokens: {} of their {} tokens were kept\n",
+               records(notes.cut_records), notes.tokens_kept, notes.tokens_seen);
   }
   if (verbose && notes.unknown_tokens > 0) {
     fmt::print(stderr, "{} tokens are not in the vocabulary (<unk>)\n", notes.unknown_tokens);
@@ -60,13 +62,14 @@ void print_encoding_notes(const EncodingNotes& notes, bool verbose) {
 
 void print_summary(const Options& options, const EmbedResult& result) {
   if (result.was_complete) {
-    fmt::print(stderr, "{} is complete already: {} records, {} rejected\n", options.output,
-               result.total.embedded, result.total.rejected);
+    fmt::print(stderr, "{} is complete already: {}, {} rejected\n", options.output,
+               records(result.total.embedded), result.total.rejected);
     return;
   }
   std::string line =
-      fmt::format("{} records in {}, {} tokens in {}, {:.0f} tokens/s", result.total.embedded,
-                  options.output, result.tokens, clock_time(result.seconds),
+      fmt::format("{} in {}, {} tokens in {}, {:.0f} tokens/s", records(result.total.embedded),
+                  options.output == "-" ? "standard output" : options.output, result.tokens,
+                  clock_time(result.seconds),
                   result.seconds > 0 ? static_cast<double>(result.tokens) / result.seconds : 0.0);
   if (result.resumed > 0) line += fmt::format("; {} were there before", result.resumed);
   if (result.counts.same > 0) {
@@ -75,8 +78,9 @@ void print_summary(const Options& options, const EmbedResult& result) {
   fmt::print(stderr, "{}\n", line);
   print_encoding_notes(result.notes, options.verbose);
   if (result.total.rejected > 0) {
-    fmt::print(stderr, "{} records were rejected, see {}.rejects.jsonl\n", result.total.rejected,
-               options.output);
+    const std::string where =
+        options.output == "-" ? "as said above" : "see " + options.output + ".rejects.jsonl";
+    fmt::print(stderr, "{} rejected, {}\n", records(result.total.rejected), where);
   }
 }
 
@@ -92,9 +96,12 @@ int command_embed(const Options& options, const Invocation& invocation) {
       fmt::print(stderr, "{}", plan_table(layout.plan, layout.context));
     };
     events.on_progress = [&](const EmbedProgress& progress) { bar.show(progress); };
-    events.on_note = [&](const std::string& line) {
-      bar.clear();
-      fmt::print(stderr, "{}\n", line);
+    events.on_note = [&](const std::string& line) { bar.print(line); };
+  }
+  if (options.output == "-") {  // there is no file for them
+    events.on_reject = [&](const Rejection& rejection) {
+      bar.print(fmt::format("rejected '{}' (line {}): {}", rejection.id, rejection.line,
+                            rejection.reason));
     };
   }
   const EmbedResult result = run_embed(options, events, stop_asked, invocation.started);
@@ -122,7 +129,7 @@ int command_tokenize(const Options& options, const Invocation& /*invocation*/) {
   const TokenizeResult result = run_tokenize(options);
   if (!options.quiet) print_encoding_notes(result.notes, options.verbose);
   if (result.failed > 0 && !options.quiet) {
-    fmt::print(stderr, "{} of {} records failed\n", result.failed, result.records);
+    fmt::print(stderr, "{} of {} failed\n", result.failed, records(result.records));
   }
   return result.failed > 0 ? 1 : 0;
 }
@@ -144,7 +151,7 @@ int command_merge(const Options& options, const Invocation& invocation) {
   const OutputCounts counts = merge_outputs(
       inputs, options.output, options.overwrite ? Existing::kOverwrite : Existing::kRefuse);
   if (!options.quiet) {
-    fmt::print(stderr, "{} records in {}, {} rejected\n", counts.embedded, options.output,
+    fmt::print(stderr, "{} in {}, {} rejected\n", records(counts.embedded), options.output,
                counts.rejected);
   }
   return 0;

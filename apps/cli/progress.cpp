@@ -22,13 +22,16 @@ int terminal_columns() {
 std::string text_of(const EmbedProgress& progress, const std::string& unit) {
   const double speed =
       progress.seconds > 0 ? static_cast<double>(progress.tokens) / progress.seconds : 0;
-  return fmt::format("{} records, {:.0f} {}/s", progress.records, speed, unit);
+  return fmt::format("{} record{}, {:.0f} {}/s", progress.records, progress.records == 1 ? "" : "s",
+                     speed, unit);
 }
 
 }  // namespace
 
 std::string clock_time(double seconds) {
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
   const auto all = static_cast<int64_t>(std::lround(seconds));
+  if (all < 60) return fmt::format("{} s", all);
   if (all >= 3600) return fmt::format("{}:{:02}:{:02}", all / 3600, all / 60 % 60, all % 60);
   return fmt::format("{}:{:02}", all / 60, all % 60);
 }
@@ -41,17 +44,18 @@ ProgressBar::ProgressBar(bool quiet, std::string unit)
 
 void ProgressBar::show(const EmbedProgress& progress) {
   if (quiet_) return;
+  const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(30s))) {
     return;
   }
   last_ = now;
   std::string text = text_of(progress, unit_);
-  const double share = progress.bytes_total == 0
-                           ? 0.0
-                           : std::min(1.0, static_cast<double>(progress.bytes_read) /
-                                               static_cast<double>(progress.bytes_total));
-  if (share > 0) text += ", " + clock_time(progress.seconds * (1 - share) / share) + " left";
+  const double share = progress.share;
+  if (share > progress.share_before) {
+    const double left = progress.seconds * (1 - share) / (share - progress.share_before);
+    text += ", " + clock_time(left) + " left";
+  }
   if (!terminal_) {
     fmt::print(stderr, "{:3.0f} %  {}\n", 100 * share, text);
     return;
@@ -69,7 +73,14 @@ void ProgressBar::show(const EmbedProgress& progress) {
   shown_ = true;
 }
 
+void ProgressBar::print(const std::string& line) {
+  const std::scoped_lock lock(mutex_);
+  fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", line);
+  shown_ = false;
+}
+
 void ProgressBar::clear() {
+  const std::scoped_lock lock(mutex_);
   if (!shown_) return;
   fmt::print(stderr, "\r\033[K");
   std::fflush(stderr);

@@ -3,6 +3,7 @@
 #define QUINTET_APPS_CLI_PROGRESS_H_
 
 #include <chrono>
+#include <mutex>
 #include <string>
 
 #include "engine/embed.h"
@@ -18,17 +19,19 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(const EmbedProgress& progress);
-  void clear();  // takes the bar off the terminal, so that a line can be printed
+  void print(const std::string& line);  // above the bar; on any thread
+  void clear();                         // takes the bar off the terminal
 
  private:
   std::string unit_;
   bool quiet_;
   bool terminal_;
+  std::mutex mutex_;  // of the terminal's last line
   bool shown_ = false;
   std::chrono::steady_clock::time_point last_;
 };
 
-// "3:07", "2:03:45".
+// "4.2 s", "3:07", "2:03:45".
 std::string clock_time(double seconds);
 
 }  // namespace quintet

@@ -51,9 +51,11 @@ class EmbedJob {
 
  private:
   bool prepare(EmbedResult& result);
+  Layout lay_out() const;
   void load();
   void compute(EmbedResult& result, Clock::time_point first_record);
   void deliver(const BatchResult& result);
+  EmbedProgress progress(uint64_t tokens_done, double seconds) const;
   [[noreturn]] void name_records(const BatchError& error) const;
   void note(const std::string& line) const {
     if (events_.on_note) events_.on_note(line);
@@ -108,13 +110,28 @@ bool EmbedJob::prepare(EmbedResult& result) {
     note(fmt::format("cut {} bytes of a half-written record off {}.spool", output_->torn_bytes(),
                      options_.output));
   }
-  layout_ = make_layout(folder_, options_, expected_records(options_, *folder_.model));
+  layout_ = lay_out();
   if (events_.on_layout) events_.on_layout(layout_);
   if (!layout_.plan.fits) {
     fail(ErrorKind::kMemory, "{}; {}", layout_.plan.problem, layout_.plan.advice);
   }
   for (const auto& line : folder_.notes) note(line);
   return true;
+}
+
+// For the records that will come, without those that no layout has room for: they are rejected when
+// they come, and the others go on.
+Layout EmbedJob::lay_out() const {
+  ExpectedRecords expected = expected_records(options_, *folder_.model);
+  Layout layout = make_layout(folder_, options_, expected);
+  if (layout.plan.fits) return layout;
+  Layout short_ones = make_layout(folder_, options_, {.lengths = {1}});
+  if (!short_ones.plan.fits) return layout;
+  std::erase_if(expected.lengths,
+                [&](int32_t n_tokens) { return n_tokens > short_ones.longest_that_fits; });
+  if (expected.lengths.empty()) return short_ones;
+  Layout without_long_ones = make_layout(folder_, options_, expected);
+  return without_long_ones.plan.fits ? without_long_ones : short_ones;
 }
 
 void EmbedJob::load() {
@@ -124,23 +141,25 @@ void EmbedJob::load() {
   sink_ = std::make_unique<OrderedSink>(
       *output_, OrderedSink::Options{.d_model = folder_.model->d_model(),
                                      .pooled = options_.pool.has_value(),
-                                     .drop_masked_rows = options_.drop_masked_rows});
+                                     .drop_masked_rows = options_.drop_masked_rows,
+                                     .on_reject = events_.on_reject});
   pipeline_ = loaded_->start({.pooling = options_.pool,
                               .normalize = options_.normalize,
                               .lend = options_.lend_cores,
                               .trace = trace_.get()});
-  feeder_ =
-      std::make_unique<Feeder>(Feeder::Setup{.options = &options_,
-                                             .output_options = &output_options_,
-                                             .reader = reader_.get(),
-                                             .encoder = encoder_.get(),
-                                             .sink = sink_.get(),
-                                             .pipeline = pipeline_.get(),
-                                             .stop = &stop_,
-                                             .first_ordinal = output_->next_ordinal(),
-                                             .longest_that_fits = layout_.longest_that_fits,
-                                             .tokens_per_batch = layout_.profile.tokens_per_batch,
-                                             .share_equal_sequences = output_->shares_values()});
+  feeder_ = std::make_unique<Feeder>(Feeder::Setup{
+      .options = &options_,
+      .output_options = &output_options_,
+      .reader = reader_.get(),
+      .encoder = encoder_.get(),
+      .sink = sink_.get(),
+      .pipeline = pipeline_.get(),
+      .stop = &stop_,
+      .first_ordinal = output_->next_ordinal(),
+      .why_too_long =
+          [this](int64_t n_tokens) { return why_too_long(*folder_.model, layout_, n_tokens); },
+      .tokens_per_batch = layout_.profile.tokens_per_batch,
+      .share_equal_sequences = output_->shares_values()});
 }
 
 void EmbedJob::deliver(const BatchResult& result) {
@@ -167,6 +186,21 @@ void EmbedJob::name_records(const BatchError& error) const {
   fail(error.kind(), "{} (while computing the records {})", error.what(), ids);
 }
 
+// What has been read is ahead of what is finished by the records under way, in tokens.
+EmbedProgress EmbedJob::progress(uint64_t tokens_done, double seconds) const {
+  const SinkCounts counts = sink_->counts();
+  EmbedProgress progress{
+      .records = counts.embedded + counts.rejected, .tokens = tokens_done, .seconds = seconds};
+  const auto total = static_cast<double>(reader_->bytes_total());
+  if (total == 0) return progress;
+  const double finished = static_cast<double>(tokens_done) /
+                          static_cast<double>(std::max(tokens_done, feeder_->tokens()));
+  progress.share_before = static_cast<double>(feeder_->bytes_resumed()) / total;
+  const double share_read = std::min(1.0, static_cast<double>(feeder_->bytes_read()) / total);
+  progress.share = progress.share_before + (share_read - progress.share_before) * finished;
+  return progress;
+}
+
 // Reads and computes until the input ends. Whatever throws, on either thread, stops both.
 void EmbedJob::compute(EmbedResult& result, Clock::time_point first_record) {
   std::exception_ptr reading_failed;
@@ -179,17 +213,14 @@ void EmbedJob::compute(EmbedResult& result, Clock::time_point first_record) {
     }
     if (stop_) pipeline_->abort();
   });
+  uint64_t tokens_done = 0;
   try {
     while (auto batch = pipeline_->pop()) {
       deliver(*batch);
       if (stop_) break;
       if (events_.on_progress) {
-        const SinkCounts counts = sink_->counts();
-        events_.on_progress({.records = counts.embedded + counts.rejected,
-                             .tokens = feeder_->tokens(),
-                             .bytes_read = feeder_->bytes_read(),
-                             .bytes_total = reader_->bytes_total(),
-                             .seconds = seconds_since(first_record)});
+        tokens_done += static_cast<uint64_t>(batch->batch.n_tokens());
+        events_.on_progress(progress(tokens_done, seconds_since(first_record)));
       }
     }
   } catch (const BatchError& error) {

@@ -88,6 +88,7 @@ void Feeder::take(Record& record) {
   ++records_seen_;
   if (record.ordinal < setup_.first_ordinal) {
     ++resumed_;
+    bytes_resumed_ = bytes_read_.load();
     return;
   }
   if (!problem.empty()) {
@@ -96,12 +97,7 @@ void Feeder::take(Record& record) {
   }
   EncodedRecord encoded = setup_.encoder->encode(record);
   const auto n_tokens = static_cast<int64_t>(encoded.sequence.tokens.size());
-  if (encoded.rejected.empty() && n_tokens > setup_.longest_that_fits) {
-    encoded.rejected = fmt::format(
-        "{} tokens, at most {} fit into the memory of this layout; a wider --max-memory, more "
-        "devices or --dtype bfloat16 make room",
-        n_tokens, setup_.longest_that_fits);
-  }
+  if (encoded.rejected.empty()) encoded.rejected = setup_.why_too_long(n_tokens);
   if (!encoded.rejected.empty()) {
     setup_.sink->announce(rejected_entry(record, std::move(encoded.rejected),
                                          !(encoded.empty && options.skip_empty)));

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -37,8 +38,9 @@ class Feeder {
     OrderedSink* sink;
     Pipeline* pipeline;
     const std::atomic<bool>* stop;
-    uint64_t first_ordinal = 0;     // records before it are finished
-    int64_t longest_that_fits = 0;  // tokens
+    uint64_t first_ordinal = 0;  // records before it are finished
+    // Not empty: why a record of so many tokens cannot be computed.
+    std::function<std::string(int64_t)> why_too_long;
     int64_t tokens_per_batch = 0;
     bool share_equal_sequences = true;
   };
@@ -53,6 +55,7 @@ class Feeder {
   uint64_t computed() const { return computed_; }
   uint64_t tokens() const { return tokens_; }  // handed to the pipeline
   uint64_t bytes_read() const { return bytes_read_; }
+  uint64_t bytes_resumed() const { return bytes_resumed_; }  // up to the last finished record
 
  private:
   void take(Record& record);
@@ -72,6 +75,7 @@ class Feeder {
   std::atomic<uint64_t> computed_ = 0;
   std::atomic<uint64_t> tokens_ = 0;
   std::atomic<uint64_t> bytes_read_ = 0;
+  std::atomic<uint64_t> bytes_resumed_ = 0;
 };
 
 }  // namespace quintet

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <utility>
 
 #include "backends/measure.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t kSampledRecords = 5000;
 constexpr int32_t kUsualLength = 300;  // a protein's median
 constexpr int64_t kTokensPerBatch = 512;
+constexpr int64_t kLongestRecord = int64_t{1} << 26;  // tokens; no memory holds more
 
 int64_t status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
@@ -79,6 +81,28 @@ DeviceSpec spec_of(const std::string& name, const Options& options, const Memory
   return spec;
 }
 
+double mean_length(const std::vector<int32_t>& lengths) {
+  const double all = std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  return all / static_cast<double>(lengths.size());
+}
+
+// Results on their way to the output: those of the pipeline's ends and one being written.
+int64_t host_row_bytes(const LengthProfile& profile, const Options& options,
+                       const EncoderModel& model) {
+  constexpr double kBatches = 4;
+  auto rows = static_cast<double>(profile.tokens_per_batch);
+  if (options.pool) rows = std::ceil(rows / mean_length(profile.lengths));
+  return static_cast<int64_t>(kBatches * rows * sizeof(float)) * model.d_model();
+}
+
+// Micro-batches are no larger than all records together.
+int64_t micro_batch_tokens(const Options& options, const ExpectedRecords& expected) {
+  const int64_t most = options.tokens_per_batch > 0 ? options.tokens_per_batch : kTokensPerBatch;
+  if (expected.n_records == 0) return most;
+  const double all = mean_length(expected.lengths) * static_cast<double>(expected.n_records);
+  return std::clamp<int64_t>(std::llround(all), 1, most);
+}
+
 // Every device that --max-memory names must be one of those in use.
 void check_limits(const MemoryLimits& limits, const std::vector<std::string>& devices) {
   for (const auto& [name, limit] : limits.per_device) {
@@ -88,18 +112,20 @@ void check_limits(const MemoryLimits& limits, const std::vector<std::string>& de
   }
 }
 
+// The plan of the same map for records of one length.
+Plan plan_for(const StackCost& cost, const Layout& layout, int64_t n_tokens) {
+  LengthProfile profile = layout.profile;
+  profile.lengths = {static_cast<int32_t>(std::min(n_tokens, kLongestRecord))};
+  return evaluate_map(cost, layout.map, layout.devices, profile, layout.context);
+}
+
 // The longest record whose activations fit beside the weights, by bisection over the plan.
 int64_t longest_record(const StackCost& cost, const Layout& layout) {
-  LengthProfile profile = layout.profile;
-  const auto fits = [&](int64_t n_tokens) {
-    profile.lengths = {static_cast<int32_t>(n_tokens)};
-    return evaluate_map(cost, layout.map, layout.devices, profile, layout.context).fits;
-  };
   int64_t low = 0;
-  int64_t high = int64_t{1} << 26;
+  int64_t high = kLongestRecord;
   while (high - low > std::max<int64_t>(1, low / 256)) {
     const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
+    (plan_for(cost, layout, middle).fits ? low : high) = middle;
   }
   return low;
 }
@@ -140,6 +166,16 @@ ExpectedRecords expected_records(const Options& options, const EncoderModel& mod
   return expected;
 }
 
+std::string why_too_long(const EncoderModel& model, const Layout& layout, int64_t n_tokens) {
+  if (n_tokens <= layout.longest_that_fits) return "";
+  // Within the bisection's step both may hold: then only the limit can be named.
+  const Plan plan = plan_for(model.cost(layout.dtype), layout, n_tokens);
+  return fmt::format(
+      "{} tokens do not fit into the memory of this layout, at most {} do{}; a wider "
+      "--max-memory, more devices or --dtype bfloat16 make room",
+      n_tokens, layout.longest_that_fits, plan.fits ? "" : " (" + plan.problem + ")");
+}
+
 Layout make_layout(const EncoderFolder& folder, const Options& options,
                    const ExpectedRecords& expected) {
   const EncoderModel& model = *folder.model;
@@ -153,8 +189,7 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
   layout.dtype = options.dtype.value_or(model.stored_dtype(*folder.checkpoint));
   layout.profile = {.lengths = expected.lengths,
                     .n_records = expected.n_records,
-                    .tokens_per_batch =
-                        options.tokens_per_batch > 0 ? options.tokens_per_batch : kTokensPerBatch};
+                    .tokens_per_batch = micro_batch_tokens(options, expected)};
   layout.context.dtype = std::string(name_of(layout.dtype));
   for (const DType other : {DType::kFloat32, DType::kBFloat16}) {
     if (other != layout.dtype) {
@@ -165,11 +200,7 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
     layout.devices.push_back(spec_of(name, options, limits, layout.dtype));
   }
   const StackCost cost = model.cost(layout.dtype);
-  // Results on their way to the output stay on the host: those of the pipeline and one being
-  // written.
-  const int64_t host_bytes = resident_bytes() + 4 * layout.profile.tokens_per_batch *
-                                                    model.d_model() *
-                                                    static_cast<int64_t>(sizeof(float));
+  const int64_t host_bytes = resident_bytes() + host_row_bytes(layout.profile, options, model);
   layout.devices.front().fixed_bytes = host_bytes;
 
   switch (map_option.rule) {

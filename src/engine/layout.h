@@ -38,6 +38,9 @@ ExpectedRecords expected_records(const Options& options, const EncoderModel& mod
 Layout make_layout(const EncoderFolder& folder, const Options& options,
                    const ExpectedRecords& expected);
 
+// Not empty: what a record of so many tokens would need, where and how much there is.
+std::string why_too_long(const EncoderModel& model, const Layout& layout, int64_t n_tokens);
+
 // Bytes of this process's resident memory, now and at its highest.
 int64_t resident_bytes();
 int64_t peak_resident_bytes();

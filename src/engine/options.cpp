@@ -101,7 +101,10 @@ const auto kTable = std::to_array<OptionSpec>({
 
     {"devices", "LIST", "cpu:0", "devices in the order the blocks pass through them: cpu:0 is a "
      "NUMA node, cpu[0-3] are cores; 'cpu[0],cpu[1]' are two devices", kRun, false,
-     [](Options& o, std::string_view v) { o.devices = v; }},
+     [](Options& o, std::string_view v) {
+       if (v.empty()) refuse("devices", "''", "at least one device, such as cpu:0");
+       o.devices = v;
+     }},
     {"device-map", "MAP", "auto", "which blocks sit where: auto (by measured speed and memory), "
      "even, a JSON file, or JSON such as '{\"cpu[0]\":[0,1],\"cpu[1]\":[2,3]}'", kRun, false,
      [](Options& o, std::string_view v) { o.device_map = v; }},

@@ -58,10 +58,12 @@ void OrderedSink::write(Entry& entry) {
     entry.failure = true;
   }
   if (!entry.rejected.empty()) {
-    output_.reject({.ordinal = embedding.ordinal,
-                    .line = embedding.line,
-                    .id = embedding.id,
-                    .reason = entry.rejected});
+    const Rejection rejection{.ordinal = embedding.ordinal,
+                              .line = embedding.line,
+                              .id = embedding.id,
+                              .reason = entry.rejected};
+    output_.reject(rejection);
+    if (options_.on_reject) options_.on_reject(rejection);
     ++counts_.rejected;
     if (entry.failure) ++counts_.failed;
     return;

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "output/writer.h"
@@ -41,8 +43,10 @@ class OrderedSink {
     int64_t d_model = 0;
     bool pooled = false;
     bool drop_masked_rows = false;
+    // Of every rejection, in order, on the thread that writes it; may be empty.
+    std::function<void(const Rejection&)> on_reject;
   };
-  OrderedSink(Output& output, Options options) : output_(output), options_(options) {}
+  OrderedSink(Output& output, Options options) : output_(output), options_(std::move(options)) {}
 
   // In rising order of ordinals. An entry that is ready leaves at once when it is the oldest.
   void announce(Entry entry);
