@@ -1,11 +1,15 @@
 // The command line: reads options by the table in engine/options.cpp, calls the command, turns
 // errors into exit codes: 0 done, 1 some records failed or the run did, 2 wrong usage.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <string>
 #include <utility>
@@ -66,6 +70,38 @@ void add_options(CLI::App& app, Command command, std::deque<Given>& given) {
   }
 }
 
+std::string command_names() {
+  std::string names;
+  for (const CommandSpec& spec : kCommands)
+    names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  return names;
+}
+
+// What CLI11 would say less clearly: which word is no command, which no option.
+void check_command(int argc, char** argv) {
+  if (argc < 2) fail(ErrorKind::kUsage, "no command is given; there are {}", command_names());
+  const std::string word = argv[1];
+  const bool known = std::any_of(std::begin(kCommands), std::end(kCommands),
+                                 [&](const CommandSpec& spec) { return word == spec.name; });
+  const bool asks = word == "-h" || word == "--help" || word == "--version";
+  if (!known && !asks) {
+    fail(ErrorKind::kUsage, "{}: no such command; there are {}", word, command_names());
+  }
+}
+
+void check_extras(const CLI::App& command) {
+  for (const std::string& word : command.remaining()) {
+    if (word.starts_with("-")) {
+      fail(ErrorKind::kUsage, "{}: no such option; quintet {} --help lists them", word,
+           command.get_name());
+    }
+  }
+  if (!command.remaining().empty()) {
+    fail(ErrorKind::kUsage, "{}: nothing is known to do with it; quintet {} --help shows the usage",
+         command.remaining().front(), command.get_name());
+  }
+}
+
 int exit_code(const Error& error) {
   switch (error.kind()) {
     case ErrorKind::kUsage:
@@ -80,14 +116,13 @@ int exit_code(const Error& error) {
 
 int run(int argc, char** argv) {
   const auto started = std::chrono::steady_clock::now();
+  check_command(argc, argv);
   CLI::App app("quintet: T5-family encoders, split by layers over the devices there are",
                "quintet");
   app.set_version_flag("--version", std::string("quintet ") + kVersion);
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::help);
-  app.failure_message([](const CLI::App* asked, const CLI::Error& error) {
-    return std::string("quintet: ") + error.what() +
-           "\nRun with --help for more: " + asked->get_name() + " --help\n";
+  app.failure_message([&](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("quintet: {}; quintet {} --help shows the usage\n", error.what(), argv[1]);
   });
 
   std::deque<Given> given[std::size(kCommands)];
@@ -101,15 +136,22 @@ int run(int argc, char** argv) {
       if (!spec.many) operand->expected(1);
     }
     add_options(*apps[i], spec.command, given[i]);
+    apps[i]->allow_extras();
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) {  // a misspelt option is why another one is missing
+      for (const CLI::App* command : apps) {
+        if (command->parsed()) check_extras(*command);
+      }
+    }
     return app.exit(error) == 0 ? 0 : 2;
   }
 
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     if (!apps[i]->parsed()) continue;
+    check_extras(*apps[i]);
     Options options;
     for (const Given& entry : given[i]) {
       if (entry.option->count() > 0) entry.spec->set(options, entry.value);
