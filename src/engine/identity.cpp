@@ -37,15 +37,22 @@ class Hash {
       most -= n_read;
     }
   }
+  // The beginning, the middle and the end.
+  void add_samples(const std::byte* data, size_t size) {
+    constexpr size_t kSample = 256;
+    if (size <= 3 * kSample) return add(data, size);
+    for (const size_t at : {size_t{0}, (size - kSample) / 2, size - kSample}) {
+      add(data + at, kSample);
+    }
+  }
   std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_)); }
 
  private:
   XXH3_state_t* state_;
 };
 
-// Config, the list of tensors, and the first bytes of each: other weights of the same shape differ.
+// Config, the list of tensors, and samples of each: other weights of the same shape differ.
 std::string model_identity(const Options& options, const Checkpoint& checkpoint) {
-  constexpr size_t kSample = 64;
   Hash hash;
   hash.add_file(fs::path(options.model) / "config.json", size_t{1} << 20);
   for (const auto& [name, view] : checkpoint.tensors()) {
@@ -53,7 +60,7 @@ std::string model_identity(const Options& options, const Checkpoint& checkpoint)
     hash.add(fmt::format("{} {}", name_of(view.dtype), fmt::join(view.shape, "x")));
     size_t bytes = size_of(view.dtype);
     for (const int64_t extent : view.shape) bytes *= static_cast<size_t>(extent);
-    hash.add(view.data, std::min(bytes, kSample));
+    hash.add_samples(view.data, bytes);
   }
   return hash.text();
 }
