@@ -44,7 +44,7 @@ class OrderedSink {
     bool pooled = false;
     bool drop_masked_rows = false;
     // Of every rejection, in order, on the thread that writes it; may be empty.
-    std::function<void(const Rejection&)> on_reject;
+    std::function<void(const Rejection&)> on_reject = {};
   };
   OrderedSink(Output& output, Options options) : output_(output), options_(std::move(options)) {}
 
