@@ -1,10 +1,13 @@
 #include "commands.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +19,7 @@
 #include "placement/report.h"
 #include "placement/svg.h"
 #include "progress.h"
+#include "say.h"
 
 namespace quintet {
 namespace {
@@ -23,8 +27,12 @@ namespace {
 std::atomic<bool> stop_asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// The first signal asks for a clean stop, the second ends the program.
+// The first signal asks for a clean stop, the second ends the program: what is in the spool is
+// safe.
 void on_signal(int signal) {
+  static constexpr char kMessage[] =
+      "\nquintet: stopping after the micro-batch under way; the same signal again stops at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
   stop_asked = true;
   std::signal(signal, SIG_DFL);
 }
@@ -36,6 +44,14 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) fail(ErrorKind::kIo, "{}: cannot write", path);
 }
 
+// Before a run of hours, not after it.
+void require_folder_of(const std::string& path, const char* option) {
+  const auto folder = std::filesystem::absolute(path).parent_path();
+  if (::access(folder.c_str(), W_OK) != 0) {
+    fail(ErrorKind::kIo, "{} {}: cannot write there: {}", option, path, std::strerror(errno));
+  }
+}
+
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     fail(ErrorKind::kIo, "cannot write to standard output");
@@ -44,26 +60,27 @@ void print(const std::string& text) {
 
 std::string records(uint64_t n) { return fmt::format("{} record{}", n, n == 1 ? "" : "s"); }
 
-void print_encoding_notes(const EncodingNotes& notes, bool verbose) {
+void print_encoding_notes(const EncodingNotes& notes) {
   if (notes.changed_letters > 0) {
-    fmt::print(stderr, "{} letters were upper-cased or read as X\n", notes.changed_letters);
+    say("{} letters were upper-cased or read as X\n", notes.changed_letters);
   }
   if (notes.dropped_letters > 0) {
-    fmt::print(stderr, "{} gaps, blanks or trailing stops were dropped\n", notes.dropped_letters);
+    say("{} gaps, blanks or trailing stops were dropped\n", notes.dropped_letters);
   }
   if (notes.cut_records > 0) {
-    fmt::print(stderr, "{} cut by --max-tokens: {} of their {} tokens were kept\n",
-               records(notes.cut_records), notes.tokens_kept, notes.tokens_seen);
+    say("{} cut by --max-tokens: {} of their {} tokens were kept\n", records(notes.cut_records),
+        notes.tokens_kept, notes.tokens_seen);
   }
-  if (verbose && notes.unknown_tokens > 0) {
-    fmt::print(stderr, "{} tokens are not in the vocabulary (<unk>)\n", notes.unknown_tokens);
+  if (notes.unknown_tokens > 0) {
+    say("{} pieces of the input are not in the vocabulary and were read as <unk>\n",
+        notes.unknown_tokens);
   }
 }
 
 void print_summary(const Options& options, const EmbedResult& result) {
   if (result.was_complete) {
-    fmt::print(stderr, "{} is complete already: {}, {} rejected\n", options.output,
-               records(result.total.embedded), result.total.rejected);
+    say("{} is complete already: {}, {} rejected\n", options.output, records(result.total.embedded),
+        result.total.rejected);
     return;
   }
   std::string line =
@@ -75,25 +92,28 @@ void print_summary(const Options& options, const EmbedResult& result) {
   if (result.counts.same > 0) {
     line += fmt::format("; {} share an equal sequence's rows", result.counts.same);
   }
-  fmt::print(stderr, "{}\n", line);
-  print_encoding_notes(result.notes, options.verbose);
+  say("{}\n", line);
+  print_encoding_notes(result.notes);
   if (result.total.rejected > 0) {
     const std::string where =
         options.output == "-" ? "as said above" : "see " + options.output + ".rejects.jsonl";
-    fmt::print(stderr, "{} rejected, {}\n", records(result.total.rejected), where);
+    say("{} rejected, {}\n", records(result.total.rejected), where);
   }
 }
 
 }  // namespace
 
 int command_embed(const Options& options, const Invocation& invocation) {
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  if (options.input != "-") {  // a stream may keep us waiting, and cannot be resumed
+    std::signal(SIGINT, on_signal);
+    std::signal(SIGTERM, on_signal);
+  }
+  if (!options.stats.empty()) require_folder_of(options.stats, "--stats");
   ProgressBar bar(options.quiet, "tokens");
   EmbedEvents events;
   if (!options.quiet) {
     events.on_layout = [](const Layout& layout) {
-      fmt::print(stderr, "{}", plan_table(layout.plan, layout.context));
+      say("{}", plan_table(layout.plan, layout.context));
     };
     events.on_progress = [&](const EmbedProgress& progress) { bar.show(progress); };
     events.on_note = [&](const std::string& line) { bar.print(line); };
@@ -115,7 +135,8 @@ int command_embed(const Options& options, const Invocation& invocation) {
 
 int command_plan(const Options& options, const Invocation& /*invocation*/) {
   const EncoderFolder folder = EncoderFolder::open(options.model);
-  const Layout layout = make_layout(folder, options, expected_records(options, *folder.model));
+  const Layout layout =
+      make_layout(folder, options, expected_records(options, *folder.model, true));
   const std::string title = std::filesystem::path(options.model).filename().string();
   if (!options.svg.empty()) {
     write_file(options.svg, plan_svg(layout.plan, {.title = title}, layout.context));
@@ -127,9 +148,9 @@ int command_plan(const Options& options, const Invocation& /*invocation*/) {
 
 int command_tokenize(const Options& options, const Invocation& /*invocation*/) {
   const TokenizeResult result = run_tokenize(options);
-  if (!options.quiet) print_encoding_notes(result.notes, options.verbose);
+  if (!options.quiet) print_encoding_notes(result.notes);
   if (result.failed > 0 && !options.quiet) {
-    fmt::print(stderr, "{} of {} failed\n", result.failed, records(result.records));
+    say("{} of {} failed\n", result.failed, records(result.records));
   }
   return result.failed > 0 ? 1 : 0;
 }
@@ -151,10 +172,9 @@ int command_merge(const Options& options, const Invocation& invocation) {
   const OutputCounts counts = merge_outputs(
       inputs, options.output, options.overwrite ? Existing::kOverwrite : Existing::kRefuse);
   if (!options.quiet) {
-    fmt::print(stderr, "{} in {}, {} rejected\n", records(counts.embedded), options.output,
-               counts.rejected);
+    say("{} in {}, {} rejected\n", records(counts.embedded), options.output, counts.rejected);
   }
-  return 0;
+  return counts.rejected > 0 ? 1 : 0;
 }
 
 }  // namespace quintet

@@ -1,5 +1,6 @@
 // The command line: reads options by the table in engine/options.cpp, calls the command, turns
 // errors into exit codes: 0 done, 1 some records failed or the run did, 2 wrong usage.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -165,7 +166,12 @@ int run(int argc, char** argv) {
 }  // namespace quintet
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write, with a message
+  std::signal(SIGPIPE, SIG_IGN);     // a closed pipe and
+  std::signal(SIGXFSZ, SIG_IGN);     // a file beyond the limit are failed writes, with a message
+  for (int fd = 0; fd <= 2; ++fd) {  // or a file of ours would take the place of a closed one
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+      return 1;
+  }
   try {
     return quintet::run(argc, argv);
   } catch (const quintet::Error& error) {

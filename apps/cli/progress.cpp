@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "say.h"
+
 namespace quintet {
 namespace {
 
@@ -57,7 +59,7 @@ void ProgressBar::show(const EmbedProgress& progress) {
     text += ", " + clock_time(left) + " left";
   }
   if (!terminal_) {
-    fmt::print(stderr, "{:3.0f} %  {}\n", 100 * share, text);
+    say("{:3.0f} %  {}\n", 100 * share, text);
     return;
   }
   if (share > 0) {
@@ -68,21 +70,21 @@ void ProgressBar::show(const EmbedProgress& progress) {
     for (size_t i = 0; i < static_cast<size_t>(width); ++i) bar += i < full ? "█" : "░";
     text = fmt::format("{} {:3.0f} %  {}", bar, 100 * share, text);
   }
-  fmt::print(stderr, "\r\033[K{}", text);
+  say("\r\033[K{}", text);
   std::fflush(stderr);
   shown_ = true;
 }
 
 void ProgressBar::print(const std::string& line) {
   const std::scoped_lock lock(mutex_);
-  fmt::print(stderr, "{}{}\n", shown_ ? "\r\033[K" : "", line);
+  say("{}{}\n", shown_ ? "\r\033[K" : "", line);
   shown_ = false;
 }
 
 void ProgressBar::clear() {
   const std::scoped_lock lock(mutex_);
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
+  say("\r\033[K");
   std::fflush(stderr);
   shown_ = false;
 }

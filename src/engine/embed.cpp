@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -70,6 +71,7 @@ class EmbedJob {
   std::unique_ptr<RecordEncoder> encoder_;
   OutputOptions output_options_;
   std::unique_ptr<Output> output_;
+  std::unordered_set<uint64_t> rejected_before_;  // by earlier runs
   Layout layout_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<LoadedEncoder> loaded_;
@@ -100,7 +102,9 @@ bool EmbedJob::prepare(EmbedResult& result) {
   const Existing existing = options_.resume      ? Existing::kResume
                             : options_.overwrite ? Existing::kOverwrite
                                                  : Existing::kRefuse;
-  output_ = open_output(output_options_, existing);
+  output_ = open_output(output_options_, existing, [this](const SpooledRecord& record) {
+    if (record.rejected) rejected_before_.insert(record.ordinal);
+  });
   if (output_->complete()) {
     result.was_complete = true;
     result.total = output_->counts();
@@ -115,6 +119,7 @@ bool EmbedJob::prepare(EmbedResult& result) {
   if (!layout_.plan.fits) {
     fail(ErrorKind::kMemory, "{}; {}", layout_.plan.problem, layout_.plan.advice);
   }
+  if (!options_.trace.empty()) trace_ = std::make_unique<Trace>(options_.trace);
   for (const auto& line : folder_.notes) note(line);
   return true;
 }
@@ -122,7 +127,7 @@ bool EmbedJob::prepare(EmbedResult& result) {
 // For the records that will come, without those that no layout has room for: they are rejected when
 // they come, and the others go on.
 Layout EmbedJob::lay_out() const {
-  ExpectedRecords expected = expected_records(options_, *folder_.model);
+  ExpectedRecords expected = expected_records(options_, *folder_.model, false);
   Layout layout = make_layout(folder_, options_, expected);
   if (layout.plan.fits) return layout;
   Layout short_ones = make_layout(folder_, options_, {.lengths = {1}});
@@ -137,7 +142,6 @@ Layout EmbedJob::lay_out() const {
 void EmbedJob::load() {
   loaded_ = std::make_unique<LoadedEncoder>(folder_, layout_.map, layout_.dtype,
                                             OpenOptions{.threads = options_.threads});
-  if (!options_.trace.empty()) trace_ = std::make_unique<Trace>(options_.trace);
   sink_ = std::make_unique<OrderedSink>(
       *output_, OrderedSink::Options{.d_model = folder_.model->d_model(),
                                      .pooled = options_.pool.has_value(),
@@ -156,6 +160,7 @@ void EmbedJob::load() {
       .pipeline = pipeline_.get(),
       .stop = &stop_,
       .first_ordinal = output_->next_ordinal(),
+      .rejected_before = &rejected_before_,
       .why_too_long =
           [this](int64_t n_tokens) { return why_too_long(*folder_.model, layout_, n_tokens); },
       .tokens_per_batch = layout_.profile.tokens_per_batch,

@@ -72,15 +72,13 @@ Entry Feeder::rejected_entry(const Record& record, std::string reason, bool fail
 }
 
 // Ids are checked over the whole input, other shards and finished records included: which of two
-// equal ids is the second one does not depend on how the work is cut.
+// equal ids is the second one does not depend on how the work is cut. A record that is rejected for
+// another reason gives its id back to the next that has it.
 void Feeder::take(Record& record) {
   const Options& options = *setup_.options;
   std::string problem = record.rejected;
   bool failure = !(record.empty && options.skip_empty);
-  if (problem.empty()) {
-    problem = check_id(record.id);
-    failure = failure && options.on_duplicate != OnDuplicate::kFirst;
-  }
+  if (problem.empty()) problem = check_id(record.id, failure);
   if (record.ordinal % static_cast<uint64_t>(options.shard_count) !=
       static_cast<uint64_t>(options.shard_index)) {
     return;
@@ -89,6 +87,7 @@ void Feeder::take(Record& record) {
   if (record.ordinal < setup_.first_ordinal) {
     ++resumed_;
     bytes_resumed_ = bytes_read_.load();
+    if (problem.empty() && setup_.rejected_before->contains(record.ordinal)) release(record.id);
     return;
   }
   if (!problem.empty()) {
@@ -99,6 +98,7 @@ void Feeder::take(Record& record) {
   const auto n_tokens = static_cast<int64_t>(encoded.sequence.tokens.size());
   if (encoded.rejected.empty()) encoded.rejected = setup_.why_too_long(n_tokens);
   if (!encoded.rejected.empty()) {
+    release(record.id);
     setup_.sink->announce(rejected_entry(record, std::move(encoded.rejected),
                                          !(encoded.empty && options.skip_empty)));
     return;
@@ -148,19 +148,26 @@ bool Feeder::claim(const std::string& id) {
   return keys_.insert(hash_of(key.data(), key.size())).second;
 }
 
-std::string Feeder::check_id(std::string& id) {
+void Feeder::release(const std::string& id) {
+  const std::string key = output_key(*setup_.output_options, id);
+  keys_.erase(hash_of(key.data(), key.size()));
+}
+
+std::string Feeder::check_id(std::string& id, bool& failure) {
   if (std::string problem = id_problem(*setup_.output_options, id); !problem.empty()) {
     return problem;
   }
   if (claim(id)) return "";
   if (setup_.options->on_duplicate == OnDuplicate::kRename) {
-    for (uint64_t number = 2;; ++number) {
-      std::string renamed = fmt::format("{}_{}", id, number);
+    uint64_t& number = renamed_.try_emplace(hash_of(id.data(), id.size()), 1).first->second;
+    while (true) {
+      std::string renamed = fmt::format("{}_{}", id, ++number);
       if (!claim(renamed)) continue;
       id = std::move(renamed);
       return "";
     }
   }
+  failure = setup_.options->on_duplicate != OnDuplicate::kFirst;
   const std::string key = output_key(*setup_.output_options, id);
   if (key == id) return fmt::format("the id '{}' stands more than once", id);
   return fmt::format("the id '{}' is written as '{}', which an earlier record has taken", id, key);

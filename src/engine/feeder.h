@@ -38,7 +38,8 @@ class Feeder {
     OrderedSink* sink;
     Pipeline* pipeline;
     const std::atomic<bool>* stop;
-    uint64_t first_ordinal = 0;  // records before it are finished
+    uint64_t first_ordinal = 0;                           // records before it are finished
+    const std::unordered_set<uint64_t>* rejected_before;  //   and these of them were rejected
     // Not empty: why a record of so many tokens cannot be computed.
     std::function<std::string(int64_t)> why_too_long;
     int64_t tokens_per_batch = 0;
@@ -59,9 +60,10 @@ class Feeder {
 
  private:
   void take(Record& record);
-  // Why the record's id cannot be used; may rename it. Empty: it can.
-  std::string check_id(std::string& id);
+  // Why the record's id cannot be used; may rename it. Empty: it can, and is taken.
+  std::string check_id(std::string& id, bool& failure);
   bool claim(const std::string& id);
+  void release(const std::string& id);
   bool share_earlier(Entry& entry, const EncodedRecord& encoded);
   bool drain();
   static Entry rejected_entry(const Record& record, std::string reason, bool failure);
@@ -69,6 +71,7 @@ class Feeder {
   Setup setup_;
   Packer packer_;
   std::unordered_set<Hash128, TakeFirstWord> keys_;                 // names taken in the output
+  std::unordered_map<Hash128, uint64_t, TakeFirstWord> renamed_;    // id -> the last number tried
   std::unordered_map<Hash128, uint64_t, TakeFirstWord> sequences_;  // -> the first such record
   std::atomic<uint64_t> records_seen_ = 0;
   std::atomic<uint64_t> resumed_ = 0;

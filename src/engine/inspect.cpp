@@ -87,7 +87,13 @@ std::string checkpoint_text(const std::string& folder, bool json, bool verbose) 
   if (json) {
     ordered_json object;
     for (const auto& [key, value] : facts) {
-      if (key != "note") object[key] = value;
+      const bool whole = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+      if (key == "note") continue;
+      if (whole) {
+        object[key] = std::stoll(value);
+      } else {
+        object[key] = value;
+      }
     }
     if (!opened.notes.empty()) object["notes"] = opened.notes;
     return object.dump(2) + "\n";

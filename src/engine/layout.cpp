@@ -135,13 +135,14 @@ int64_t longest_record(const StackCost& cost, const Layout& layout) {
 int64_t resident_bytes() { return status_bytes("VmRSS:"); }
 int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
 
-ExpectedRecords expected_records(const Options& options, const EncoderModel& model) {
-  ExpectedRecords expected;
-  if (!options.lengths.empty()) {
-    expected.lengths = options.lengths;
-    return expected;
+ExpectedRecords expected_records(const Options& options, const EncoderModel& model, bool consume) {
+  if (!options.lengths.empty() && !options.input.empty()) {
+    fail(ErrorKind::kUsage,
+         "--lengths and --input exclude each other: lengths come from one place");
   }
-  if (!options.input.empty() && std::filesystem::is_regular_file(options.input)) {
+  ExpectedRecords expected;
+  expected.lengths = options.lengths;
+  if (!options.input.empty() && (consume || std::filesystem::is_regular_file(options.input))) {
     const auto reader = open_reader(options.input, options.input_format);
     RecordEncoder encoder(options, reader->format(), model.vocab_size());
     Record record;

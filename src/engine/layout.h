@@ -30,8 +30,9 @@ struct ExpectedRecords {
   int64_t n_records = 0;         // how many in all; 0: unknown
 };
 
-// The first records of --input (a regular file), tokenised; else --lengths; else 300 tokens.
-ExpectedRecords expected_records(const Options& options, const EncoderModel& model);
+// The first records of --input, tokenised; else --lengths; else 300 tokens. An input that is no
+// regular file is read only if `consume` says that nobody else wants to.
+ExpectedRecords expected_records(const Options& options, const EncoderModel& model, bool consume);
 
 // Throws Error(kUsage / kDevice) for devices and maps that cannot be. A plan that does not fit is
 // no error here: the caller decides.

@@ -2,9 +2,17 @@
 
 #include <utility>
 
+#include "core/error.h"
+
 namespace quintet {
 
 EncoderFolder EncoderFolder::open(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) {
+    fail(ErrorKind::kIo,
+         "{}: no such folder; a checkpoint as Hugging Face ships it is needed on this machine, "
+         "nothing is downloaded",
+         folder.string());
+  }
   EncoderFolder opened;
   opened.model = load_encoder_model(folder);
   opened.checkpoint = Checkpoint::open(folder);

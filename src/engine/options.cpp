@@ -200,8 +200,8 @@ const auto kTable = std::to_array<OptionSpec>({
      [](Options& o, std::string_view) { o.json = true; }},
     {"quiet", "", "", "say nothing but errors", kEmbed | kTokenize | kMerge, false,
      [](Options& o, std::string_view) { o.quiet = true; }},
-    {"verbose", "", "", "also say what was noticed: unknown pieces, unused tensors, changed letters",
-     kEmbed | kTokenize | kInfo, false,
+    {"verbose", "", "", "also name tensors that are there and not used",
+     kInfo, false,
      [](Options& o, std::string_view) { o.verbose = true; }},
 });
 

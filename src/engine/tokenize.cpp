@@ -44,7 +44,8 @@ class Lines {
 
  private:
   [[noreturn]] void failed() const {
-    fail(ErrorKind::kIo, "{}: cannot write: {}", name_, std::strerror(errno));
+    fail(ErrorKind::kIo, "{}: cannot write: {}", name_ == "-" ? "standard output" : name_,
+         std::strerror(errno));
   }
 
   std::string name_;
