@@ -10,8 +10,8 @@ namespace {
 // A tile's sums wait in the second-level cache: at most this many rows of inner tiles by columns.
 constexpr size_t kInnerTiles = 16;
 constexpr size_t kTileCols = 512;
-constexpr size_t kLeastPanels = 4;
-constexpr size_t kItemsPerThread = 4;  // so that threads end at about the same time
+constexpr size_t kLeastPanels = 2;
+constexpr size_t kItemsPerThread = 12;  // so that threads end at about the same time
 
 MatrixView view_of(const Tensor& t) { return {t.row<float>(0), t.stride()}; }
 

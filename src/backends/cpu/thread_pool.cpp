@@ -14,7 +14,7 @@ namespace {
 
 // How long a thread looks for work before it sleeps: longer than the gap between two ops, shorter
 // than anyone would notice as load.
-constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr auto kSpin = std::chrono::microseconds(300);
 
 // Waits for done() to hold, at most kSpin; says whether it does.
 template <typename F>
