@@ -60,7 +60,7 @@ Outcome run_quintet(const std::vector<std::string>& arguments, const RunSettings
   ::setenv("XDG_CACHE_HOME", QUINTET_TEST_CACHE, 1);  // device speeds: measured once for all tests
   const TestFolder folder;
   const std::string in = (folder / "in").string();
-  const std::string out = (folder / "out").string();
+  const std::string out = settings.output.empty() ? (folder / "out").string() : settings.output;
   const std::string err = (folder / "err").string();
   write_file(in, settings.input);
   std::vector<std::string> words{QUINTET_PROGRAM};
@@ -75,7 +75,7 @@ Outcome run_quintet(const std::vector<std::string>& arguments, const RunSettings
   Outcome outcome;
   if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
-  outcome.out = read_file(out);
+  if (settings.output.empty()) outcome.out = read_file(out);
   outcome.err = read_file(err);
   return outcome;
 }

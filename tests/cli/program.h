@@ -19,7 +19,8 @@ struct Outcome {
 };
 
 struct RunSettings {
-  std::string input = {};  // on standard input
+  std::string input = {};   // on standard input
+  std::string output = {};  // a file that is there, for standard output; Outcome::out stays empty
   // Asked every millisecond while the program runs; a signal that is not 0 is sent, once.
   std::function<int()> signal_now = {};
   uint64_t most_file_bytes =

@@ -58,6 +58,47 @@ TEST_F(Records, ResiduesAreTheTokensTheyShouldBe) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(protein.row(i), arrays_["p"].row(i)) << i;
 }
 
+// Against what the original Python implementation computes.
+TEST_F(Records, ValuesOfTheReference) {
+  for (const std::string model : {"t5_v1_0", "umt5_encoder", "ankh_like", "format_bf16"}) {
+    const auto folder = model_fixture(model);
+    const Arrays expected = read_safetensors_arrays(folder / "expected" / "model.safetensors");
+    for (const auto& test : read_json(folder / "cases.json")) {
+      const std::string name = test.at("name");
+      std::string text;
+      for (size_t row = 0; row < test.at("input_ids").size(); ++row) {
+        nlohmann::json record = {{"id", std::to_string(row)},
+                                 {"input_ids", test["input_ids"][row]}};
+        if (!test["attention_mask"].is_null())
+          record["attention_mask"] = test["attention_mask"][row];
+        text += record.dump() + "\n";
+      }
+      write_file(folder_ / "ids.jsonl", text);
+      ASSERT_EQ(embed(folder, folder_ / "ids.jsonl", output_, {"--overwrite"}).code, 0);
+      arrays_ = read_jsonl_arrays(read_file(output_));
+      const Array& whole = expected.at(name + ".last_hidden_state");
+      const int64_t time = whole.shape.at(1);
+      const int64_t width = whole.shape.at(2);
+      for (const auto& [id, array] : arrays_) {
+        double error = 0;
+        double norm = 0;
+        for (int64_t i = 0; i < time; ++i) {
+          if (!test["attention_mask"].is_null() && test["attention_mask"][std::stoul(id)][i] == 0) {
+            EXPECT_EQ(array.row(i), std::vector<float>(width));
+            continue;
+          }
+          for (int64_t c = 0; c < width; ++c) {
+            const double value = whole.values[(std::stoul(id) * time + i) * width + c];
+            error += std::pow(array.values[i * width + c] - value, 2);
+            norm += value * value;
+          }
+        }
+        EXPECT_LE(std::sqrt(error), 5e-6 * std::sqrt(norm)) << model << " " << name << " " << id;
+      }
+    }
+  }
+}
+
 TEST_F(Records, PrefixHasNoRow) {
   EXPECT_EQ(fasta(">p\nMALV\n", {"--prefix", "<extra_id_0>"}).code, 0);
   const Array protein = arrays_["p"];
@@ -138,6 +179,17 @@ TEST_F(Records, DuplicateIds) {
   EXPECT_EQ(arrays_["a"], renamed.at("a"));
 }
 
+// A name that renaming made is taken, and other shards' records count.
+TEST_F(Records, RenamedIdsKeepClearOfOthers) {
+  const std::string text = ">a\nMK\n>a\nMV\n>a_2\nML\n>a\nMA\n";
+  EXPECT_EQ(fasta(text, {"--on-duplicate", "rename"}).code, 0);
+  EXPECT_THAT(arrays_, ElementsAre(Key("a"), Key("a_2"), Key("a_2_2"), Key("a_3")));
+  EXPECT_EQ(fasta(text, {"--on-duplicate", "rename", "--shard", "2/2"}).code, 0);
+  EXPECT_THAT(arrays_, ElementsAre(Key("a_2"), Key("a_3")));
+  EXPECT_EQ(fasta(text, {"--shard", "2/2"}).code, 1);
+  EXPECT_THAT(arrays_, ElementsAre());
+}
+
 TEST_F(Records, EqualSequencesAreComputedOnce) {
   EXPECT_EQ(fasta(">a\nMKVL\n>b\nMKVL\n>c\nmkv-l*\n>d\nMKVLA\n").code, 0);
   EXPECT_EQ(arrays_["a"], arrays_["b"]);
@@ -206,6 +258,9 @@ TEST_F(Records, TextsHaveARowPerTokenAndAnEmptyOneIsAText) {
   EXPECT_EQ(arrays_["1"].rows(), 4);
   EXPECT_EQ(arrays_["2"].rows(), 1);
   EXPECT_EQ(arrays_["3"].rows(), 2);
+  const Outcome unknown = embed_text("M {a} L\n", "in.txt", {"--verbose"});
+  EXPECT_EQ(unknown.code, 0);
+  EXPECT_THAT(unknown.err, HasSubstr("not in the vocabulary (<unk>)"));
 }
 
 TEST_F(Records, CutOnlyOnRequestAndReported) {

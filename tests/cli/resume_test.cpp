@@ -105,6 +105,21 @@ TEST_F(Resume, AfterAFullDisk) {
   expect_resumes("out.safetensors");
 }
 
+// The spool fits, the file that is built from it at the end does not.
+TEST_F(Resume, AfterADiskThatIsFullAtTheEnd) {
+  const auto spool_size = kRecords * 62 * 64 * sizeof(float);
+  const Outcome full = run("out.jsonl", {}, {.most_file_bytes = spool_size * 3 / 2});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, AllOf(HasSubstr("out.jsonl"), HasSubstr("cannot write")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.jsonl"));
+  EXPECT_EQ(run("out.jsonl", {"--resume"}).code, 0);
+  const auto stats = read_json(folder_ / "stats.json");
+  EXPECT_EQ(stats["records"], 0);
+  EXPECT_EQ(stats["resumed"], kRecords);
+  EXPECT_EQ(run("whole.jsonl").code, 0);
+  EXPECT_EQ(read_file(folder_ / "out.jsonl"), read_file(folder_ / "whole.jsonl"));
+}
+
 TEST_F(Resume, OfNothingIsAPlainStartAndOfAWholeRunNothingToDo) {
   write_file(input_, ">a\nMK\n>b\n>c\nMV\n");
   EXPECT_EQ(run("out.safetensors", {"--resume"}).code, 1);  // b is empty

@@ -119,7 +119,7 @@ TEST_F(Usage, MissingAndBrokenFilesAreNamed) {
     EXPECT_THAT(outcome.err, Not(HasSubstr("terminate")));
   };
   const auto input = folder_ / "in.fasta";
-  says(folder_ / "nowhere", input, (folder_ / "nowhere").string());
+  says("Rostlab/prot_t5", input, "Rostlab/prot_t5: no such folder");
   says(example_model(), folder_ / "no.fasta", "no.fasta");
   const auto broken = folder_ / "broken";
   std::filesystem::create_directory(broken);
@@ -135,6 +135,29 @@ TEST_F(Usage, MissingAndBrokenFilesAreNamed) {
   says(broken, input, "model.safetensors");
   write_file(broken / "model.safetensors", weights);
   says(broken, input, "tokenizer.json");
+}
+
+// Where side files cannot be written is told before the work, not after it.
+TEST_F(Usage, SideFilesThatCannotBeWritten) {
+  const std::string nowhere = (folder_ / "none" / "x.json").string();
+  for (const std::string option : {"--stats", "--trace"}) {
+    const Outcome outcome = embed_with({option, nowhere});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(nowhere), HasSubstr("No such file")));
+  }
+  EXPECT_THAT(folder_.names(), ElementsAre("in.fasta"));
+}
+
+TEST_F(Usage, FullStandardOutput) {
+  const std::string in = (folder_ / "in.fasta").string();
+  const std::string model = example_model().string();
+  for (const auto& arguments : {std::vector<std::string>{"info", model},
+                                {"tokenize", "--model", model, "--input", in},
+                                {"embed", "--model", model, "--input", in, "--output", "-"}}) {
+    const Outcome outcome = run_quintet(arguments, {.output = "/dev/full"});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("cannot write"));
+  }
 }
 
 }  // namespace
