@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -48,21 +49,47 @@ class Guard {
 
 }  // namespace
 
+std::string json_problem(size_t byte, std::string_view message) {
+  // "[json.exception.parse_error.101] parse error at line 1, column 8: syntax error while parsing
+  // value - unexpected ...": the tag and the place go, this program's own stands in for both.
+  if (const size_t place = message.find(" parse error"); place != message.npos) {
+    const size_t colon = message.find(": ", place);
+    message.remove_prefix(colon == message.npos ? 0 : colon + 2);
+  }
+  if (message.starts_with("[json.exception")) {
+    message.remove_prefix(std::min(message.find("] ") + 2, message.size()));
+  }
+  if (message.starts_with("syntax error while parsing ")) {
+    const size_t dash = message.find(" - ");
+    message.remove_prefix(dash == message.npos ? 0 : dash + 3);
+  }
+  constexpr size_t kMaxShown = 160;  // the library quotes the token it stumbled over, of any length
+  std::string shown(message.substr(0, kMaxShown));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c > 0x7E; }, '?');
+  return fmt::format("not valid JSON at byte {}: {}", byte, shown);
+}
+
 json parse_json(std::string_view text, const std::string& where, JsonLimits limits) {
+  const std::string begin = where.empty() ? "" : where + ": ";
   if (text.size() > limits.max_bytes) {
-    fail(ErrorKind::kFile, "{}: {} bytes of JSON, at most {} are read", where, text.size(),
+    fail(ErrorKind::kFile, "{}{} bytes of JSON, at most {} are read", begin, text.size(),
          limits.max_bytes);
   }
   Guard guard(limits.max_depth);
   json value;
   try {
     value = json::parse(text.begin(), text.end(), std::ref(guard));
-  } catch (const json::exception& error) {
+  } catch (const json::parse_error& error) {
     if (guard.problem().empty()) {
-      fail(ErrorKind::kFile, "{}: not valid JSON: {}", where, error.what());
+      fail(ErrorKind::kFile, "{}{}", begin, json_problem(error.byte, error.what()));
+    }
+  } catch (const json::exception&) {  // the one other fault: a number beyond all bounds
+    if (guard.problem().empty()) {
+      fail(ErrorKind::kFile, "{}not valid JSON: a number is out of range", begin);
     }
   }
-  if (!guard.problem().empty()) fail(ErrorKind::kFile, "{}: JSON {}", where, guard.problem());
+  if (!guard.problem().empty()) fail(ErrorKind::kFile, "{}JSON {}", begin, guard.problem());
   return value;
 }
 
