@@ -101,9 +101,7 @@ class JsonlReader final : public LineFormat {
     record = fresh(lines().line_number());
     record.id = std::to_string(record.line);
     try {
-      read_object(parse_json(line, fmt::format("line {}", record.line),
-                             {.max_bytes = std::numeric_limits<size_t>::max()}),
-                  record);
+      read_object(parse_json(line, "", {.max_bytes = std::numeric_limits<size_t>::max()}), record);
     } catch (const Error& error) {
       record.rejected = error.what();
     }
