@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<Record> read_all(const std::string& bytes, InputFormat format,
                              const std::string& name = "x") {
@@ -189,6 +190,7 @@ TEST(Jsonl, ABrokenLineIsARejectedRecord) {
         read_all(line + "\n{\"id\": \"next\", \"text\": \"x\"}\n", InputFormat::kJsonl);
     ASSERT_EQ(records.size(), 2U) << line.substr(0, 80);
     EXPECT_THAT(records[0].rejected, HasSubstr(reason));
+    EXPECT_THAT(records[0].rejected, Not(HasSubstr("line ")));  // it has a field of its own
     EXPECT_FALSE(records[0].id.empty());
     EXPECT_EQ(records[1].id, "next");
     EXPECT_EQ(records[1].rejected, "");
@@ -226,6 +228,8 @@ TEST(Reader, FormatByExtensionThenByFirstByte) {
   };
   EXPECT_EQ(format("x.fasta.gz", ""), InputFormat::kFasta);
   EXPECT_EQ(format("x.faa", "{"), InputFormat::kFasta);
+  EXPECT_EQ(format("X.FASTA.GZ", "{"), InputFormat::kFasta);
+  EXPECT_EQ(format("X.Txt", "{"), InputFormat::kText);
   EXPECT_EQ(format("x.txt", ">a"), InputFormat::kText);
   EXPECT_EQ(format("x.jsonl", ""), InputFormat::kJsonl);
   EXPECT_EQ(format("stdin", "\n >a\nMK"), InputFormat::kFasta);

@@ -29,7 +29,11 @@ const std::vector<Format>& formats() {
 }
 
 const Format& choose(const std::string& name, InputFormat asked, LineReader& lines) {
-  std::filesystem::path path(name);
+  std::string lower_case(name);
+  for (char& c : lower_case) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  std::filesystem::path path(lower_case);
   if (path.extension() == ".gz") path = path.stem();
   const std::string extension = path.extension().string();
   for (const Format& entry : formats()) {
