@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -19,6 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+// No device is slower or faster, in flops or bytes per second: other numbers are not measured ones.
+constexpr double kSlowest = 1e6;
+constexpr double kFastest = 1e16;
 
 constexpr JsonLimits kCacheLimits = {.max_bytes = 64 << 10, .max_depth = 4};
 
@@ -53,7 +56,7 @@ std::optional<DeviceSpeed> read_speed(const fs::path& file, const CalibrationKey
     DeviceSpeed speed;
     for (const Field& field : kFields) {
       const auto number = value.at(field.name).get<double>();
-      if (!std::isfinite(number) || number <= 0) return std::nullopt;
+      if (!(number >= kSlowest && number <= kFastest)) return std::nullopt;
       speed.*field.value = number;
     }
     return speed;

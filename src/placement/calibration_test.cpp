@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace quintet {
@@ -75,6 +76,21 @@ TEST_F(Calibration, NonsenseInTheCacheIsMeasuredAnew) {
     EXPECT_EQ(measured_, 1) << "the broken file was not replaced";
   }
   EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(Calibration, SpeedsThatNoDeviceHasAreMeasuredAnew) {
+  ask(key_);
+  const fs::path file = fs::directory_iterator(folder_)->path();
+  for (const char* name : {"float32_flops", "attention_flops", "bytes_per_second"}) {
+    for (const double speed : {1.0, 9e5, 2e16, 1e300, 0.0, -1e9}) {
+      nlohmann::json cached = nlohmann::json::parse(std::ifstream(file));
+      cached[name] = speed;
+      std::ofstream(file) << cached;
+      measured_ = 0;
+      EXPECT_EQ(ask(key_).float32_flops, 9.25e10);
+      EXPECT_EQ(measured_, 1) << name << ' ' << speed;
+    }
+  }
 }
 
 TEST_F(Calibration, AFolderThatCannotBeWrittenIsNoError) {
