@@ -1,6 +1,7 @@
 #include "output/spool.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -129,9 +130,14 @@ void Spool::start(const SpoolShape& shape, const std::string& fingerprint) {
   bytes += fingerprint_;
   const uint64_t checksum = XXH3_64bits(bytes.data(), bytes.size());
   bytes.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
-  file_->truncate(0);
-  file_->write_at(0, bytes.data(), bytes.size());
-  file_->sync();
+  try {
+    file_->truncate(0);
+    file_->write_at(0, bytes.data(), bytes.size());
+    file_->sync();
+  } catch (const Error&) {  // nothing is in it that anybody could resume
+    ::unlink(path().c_str());
+    throw;
+  }
   sync_folder_of(path());
   first_frame_ = end_ = bytes.size();
 }

@@ -58,7 +58,7 @@ class Spool {
   // Opens or creates, and locks. Throws Error(kUsage) where another process holds it.
   explicit Spool(const std::filesystem::path& path);
 
-  // Writes a fresh header; whatever was there is gone.
+  // Writes a fresh header; whatever was there is gone. Where that fails, so is the file.
   void start(const SpoolShape& shape, const std::string& fingerprint);
   // Reads what is there: checks header, fingerprint and every checksum, calls `seen` per frame and
   // cuts off what a crash left half-written. False where there is no whole header: start().
