@@ -19,20 +19,6 @@ namespace {
 
 constexpr size_t kColumnBytes = size_t{4} << 20;
 
-std::string_view layout_name(Hdf5Layout layout) {
-  switch (layout) {
-    case Hdf5Layout::kProtTrans:
-      return "prottrans";
-    case Hdf5Layout::kBioEmbeddings:
-      return "bio-embeddings";
-    case Hdf5Layout::kTmbed:
-      return "tmbed";
-    case Hdf5Layout::kFlat:
-      return "flat";
-  }
-  return "";
-}
-
 // One dataset that grows by rows: collects them, since many small writes are slow.
 class Column {
  public:
@@ -278,6 +264,20 @@ Hdf5Layout layout_of(const Hdf5File& file) {
 }
 
 }  // namespace
+
+std::string_view layout_name(Hdf5Layout layout) {
+  switch (layout) {
+    case Hdf5Layout::kProtTrans:
+      return "prottrans";
+    case Hdf5Layout::kBioEmbeddings:
+      return "bio-embeddings";
+    case Hdf5Layout::kTmbed:
+      return "tmbed";
+    case Hdf5Layout::kFlat:
+      return "flat";
+  }
+  return "";
+}
 
 Hdf5Layout hdf5_layout_from_name(std::string_view name) {
   for (const auto layout : {Hdf5Layout::kProtTrans, Hdf5Layout::kBioEmbeddings, Hdf5Layout::kTmbed,

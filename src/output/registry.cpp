@@ -1,5 +1,6 @@
 // The file formats, a line for each, and which of them goes with which options.
-#include <cassert>
+#include <cctype>
+#include <string>
 
 #include "core/error.h"
 #include "output/formats.h"
@@ -31,10 +32,12 @@ const Format& format_of(OutputFormat format) {
 
 OutputFormat output_format_of(const std::filesystem::path& path) {
   if (path == "-") return OutputFormat::kJsonl;
+  std::string given = path.extension().string();
+  for (char& c : given) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   std::vector<std::string_view> known;
   for (const Format& entry : formats()) {
     for (const auto extension : entry.extensions) {
-      if (path.extension() == extension) return entry.format;
+      if (given == extension) return entry.format;
       known.push_back(extension);
     }
   }
@@ -55,6 +58,10 @@ void check_output_options(const OutputOptions& options) {
   }
   if (std::filesystem::is_directory(options.path)) {
     fail(ErrorKind::kUsage, "--output {}: is a folder; name a file in it", name);
+  }
+  if (options.layout != Hdf5Layout::kProtTrans && options.format != OutputFormat::kHdf5) {
+    fail(ErrorKind::kUsage, "--layout {}: is for .h5 files, --output {} is {}; leave one of them",
+         layout_name(options.layout), name, format_of(options.format).name);
   }
   if (options.format == OutputFormat::kNpy && !options.pooled) {
     fail(ErrorKind::kUsage,

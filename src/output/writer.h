@@ -102,16 +102,19 @@ class Output {
   virtual OutputCounts finish() = 0;
 };
 
-// By the extension: .h5 .hdf5 .npy .safetensors .jsonl; "-" is JSONL. Throws Error(kUsage).
+// By the extension, in any case: .h5 .hdf5 .npy .safetensors .jsonl; "-" is JSONL. Throws
+// Error(kUsage).
 OutputFormat output_format_of(const std::filesystem::path& path);
 Hdf5Layout hdf5_layout_from_name(std::string_view name);  // throws Error(kUsage)
+std::string_view layout_name(Hdf5Layout layout);
 
 // Throws Error(kUsage) for what does not go together: .npy without pooling, tmbed in float32, ...
 void check_output_options(const OutputOptions& options);
 
 // Throws Error(kUsage) where `existing` forbids what lies there, where another run holds the spool,
-// or where the spool belongs to a run of another fingerprint. With kResume `seen` is called for
-// every finished record, in order.
+// where the spool belongs to a run of another fingerprint, or where a whole output is no longer
+// what its run wrote; Error(kIo) where one of the files could not be written. With kResume `seen`
+// is called for every finished record, in order.
 std::unique_ptr<Output> open_output(const OutputOptions& options, Existing existing,
                                     const std::function<void(const SpooledRecord&)>& seen = {});
 
