@@ -1,5 +1,9 @@
 #include "output/finalise.h"
 
+#include <xxhash.h>
+
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -11,8 +15,6 @@ namespace quintet {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kPartialSuffix = ".partial";
 
 std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
@@ -47,13 +49,30 @@ void write_rejects(const Spool& spool, const std::filesystem::path& output) {
   replace_file(partial, path);
 }
 
+// Of OUTPUT and its side files as they stand under their temporary names.
+json marks_of_partial(const Spool& spool, const OutputOptions& options) {
+  std::vector<std::string_view> suffixes = {""};
+  for (const auto suffix : format_of(options.format).side_files) suffixes.push_back(suffix);
+  const auto partial = with_suffix(options.path, kPartialSuffix);
+  json marks = json::array();
+  const auto add = [&](const FileMark& mark) {
+    marks.push_back({{"suffix", mark.suffix}, {"size", mark.size}, {"xxh3", mark.xxh3}});
+  };
+  for (const auto suffix : suffixes) add(mark_of(with_suffix(partial, suffix), suffix));
+  if (spool.counts().rejected > 0) {
+    add(mark_of(with_suffix(options.path, kRejectsSuffix), kRejectsSuffix));
+  }
+  return marks;
+}
+
 void write_run_info(const Spool& spool, const OutputOptions& options) {
   const auto path = with_suffix(options.path, kRunSuffix);
   const auto partial = with_suffix(path, kPartialSuffix);
   BufferedFile file(partial);
   file.write(dump({{"run", json::parse(file_fingerprint(spool.fingerprint(), options))},
                    {"embedded", spool.counts().embedded},
-                   {"rejected", spool.counts().rejected}}));
+                   {"rejected", spool.counts().rejected},
+                   {"files", marks_of_partial(spool, options)}}));
   file.close();
   replace_file(partial, path);
 }
@@ -63,21 +82,87 @@ void write_run_info(const Spool& spool, const OutputOptions& options) {
 std::string file_fingerprint(const std::string& full_fingerprint, const OutputOptions& options) {
   auto all = parse_json(full_fingerprint, "fingerprint");
   all["format"] = format_of(options.format).name;
-  if (options.format == OutputFormat::kHdf5) all["layout"] = static_cast<int>(options.layout);
+  if (options.format == OutputFormat::kHdf5) all["layout"] = layout_name(options.layout);
   return all.dump();
 }
+
+FileMark mark_of(const std::filesystem::path& path, std::string_view suffix) {
+  constexpr uint64_t kPieces = 64;
+  constexpr uint64_t kPieceBytes = uint64_t{64} << 10;
+  const File file(path, File::Mode::kRead);
+  const uint64_t size = file.size();
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  std::vector<std::byte> piece(kPieceBytes);
+  const uint64_t last = size - std::min(size, kPieceBytes);  // where the last piece begins
+  uint64_t done = 0;
+  for (uint64_t i = 0; i < kPieces && done < size; ++i) {
+    // A small file's pieces would overlap: they go on where the one before ended.
+    const uint64_t at = last < kPieces * kPieceBytes ? done : last / (kPieces - 1) * i;
+    const uint64_t begin = i + 1 == kPieces ? std::max(done, last) : at;
+    const size_t n = file.read_some_at(begin, piece.data(), piece.size());
+    XXH3_64bits_update(state.get(), piece.data(), n);
+    done = begin + n;
+  }
+  return {.suffix = std::string(suffix),
+          .size = size,
+          .xxh3 = fmt::format("{:016x}", XXH3_64bits_digest(state.get()))};
+}
+
+namespace {
+
+std::vector<FileMark> read_marks(const json& files) {
+  std::vector<FileMark> marks;
+  for (const json& file : files) {
+    marks.push_back({.suffix = file.at("suffix").get<std::string>(),
+                     .size = file.at("size").get<uint64_t>(),
+                     .xxh3 = file.at("xxh3").get<std::string>()});
+  }
+  return marks;
+}
+
+}  // namespace
 
 std::optional<RunInfo> read_run_info(const std::filesystem::path& output) {
   const auto path = with_suffix(output, kRunSuffix);
   if (!std::filesystem::exists(path)) return std::nullopt;
   const json info = parse_json_file(path);
+  const auto refuse = [&] {
+    fail(ErrorKind::kFile, "{}: expected an object with run, embedded, rejected and files",
+         path.string());
+  };
   if (!info.is_object() || !info.contains("run") || !info["run"].is_object() ||
-      !info.contains("embedded") || !info["embedded"].is_number_unsigned() ||
-      !info.contains("rejected") || !info["rejected"].is_number_unsigned()) {
-    fail(ErrorKind::kFile, "{}: expected an object with run, embedded and rejected", path.string());
+      !info.contains("files") || !info["files"].is_array()) {
+    refuse();
   }
-  return RunInfo{info["run"].dump(),
-                 {info["embedded"].get<uint64_t>(), info["rejected"].get<uint64_t>()}};
+  try {
+    return RunInfo{.fingerprint = info["run"].dump(),
+                   .counts = {.embedded = info.at("embedded").get<uint64_t>(),
+                              .rejected = info.at("rejected").get<uint64_t>()},
+                   .files = read_marks(info["files"])};
+  } catch (const json::exception&) {
+    refuse();
+  }
+  return std::nullopt;
+}
+
+void require_unchanged(const std::filesystem::path& output, const RunInfo& info) {
+  for (const FileMark& before : info.files) {
+    const auto path = with_suffix(output, before.suffix);
+    const auto refuse = [&](const std::string& change) {
+      fail(ErrorKind::kUsage,
+           "{}: is not what the run has written: {}; put that file back, or compute it anew with "
+           "--overwrite",
+           path.string(), change);
+    };
+    if (!std::filesystem::is_regular_file(path)) refuse("the file is gone");
+    const FileMark now = mark_of(path, before.suffix);
+    if (now.size != before.size) {
+      refuse(fmt::format("it has {} bytes now, {} then", now.size, before.size));
+    }
+    if (now != before) refuse("its bytes have changed");
+  }
 }
 
 void finalise(const Spool& spool, const OutputOptions& options) {
