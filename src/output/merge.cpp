@@ -8,6 +8,7 @@
 #include "output/file.h"
 #include "output/finalise.h"
 #include "output/formats.h"
+#include "output/paths.h"
 
 namespace quintet {
 namespace {
@@ -153,6 +154,9 @@ OutputCounts merge_outputs(const std::vector<std::filesystem::path>& inputs,
         fail(ErrorKind::kUsage, "{}: is there already; --overwrite replaces it", path.string());
       }
     }
+  }
+  for (const NamedPath& file : output_files({.path = output, .format = format.format})) {
+    check_writable(file.path, file.option);
   }
   const FileShape shape = common_shape(format, inputs);
   OutputOptions options{.path = output, .format = format.format, .layout = shape.layout};

@@ -8,6 +8,7 @@
 #include "output/file.h"
 #include "output/finalise.h"
 #include "output/formats.h"
+#include "output/paths.h"
 #include "output/writer.h"
 
 namespace quintet {
@@ -177,6 +178,7 @@ std::unique_ptr<Output> find_complete(const OutputOptions& options) {
   }
   const std::string full = full_fingerprint(shape_of(options), options.fingerprint);
   require_same_run(options.path, info->fingerprint, file_fingerprint(full, options));
+  require_unchanged(options.path, *info);
   return std::make_unique<CompleteOutput>(info->counts);
 }
 
@@ -192,10 +194,11 @@ std::unique_ptr<Output> open_output(const OutputOptions& options, Existing exist
     return std::make_unique<StdoutOutput>(options);
   }
   const auto spool_path = with_suffix(options.path, kSpoolSuffix);
-  if (existing == Existing::kRefuse) refuse_existing(options.path, spool_path);
   if (existing == Existing::kResume && !std::filesystem::exists(spool_path)) {
     if (auto complete = find_complete(options)) return complete;
   }
+  for (const NamedPath& file : output_files(options)) check_writable(file.path, file.option);
+  if (existing == Existing::kRefuse) refuse_existing(options.path, spool_path);
   auto spool = std::make_unique<Spool>(spool_path);
   const auto use = [&](const Frame& frame) {
     if (!seen) return;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "output/file.h"
+#include "output/finalise.h"
 #include "output/test_folder.h"
 #include "output/writer.h"
 
@@ -231,6 +232,57 @@ TEST(Output, ResumeOfACompleteRunHasNothingToDo) {
   EXPECT_TRUE(read_file(path) == expected);
 }
 
+// Whatever has been done to a finished output, --resume does not call it complete.
+TEST(Output, ResumeRefusesAnOutputThatHasChanged) {
+  const TestFolder folder;
+  const auto path = folder / "x.npy";
+  whole_run(path);
+  const auto problem = [&] {
+    return problem_of(ErrorKind::kUsage,
+                      [&] { open_output(options_for(path), Existing::kResume); });
+  };
+  for (const std::string suffix : {"", ".ids.txt", ".rejects.jsonl"}) {
+    const auto file = with_suffix(path, suffix);
+    const std::string bytes = read_file(file);
+    write_file(file, bytes.substr(0, bytes.size() - 1));
+    EXPECT_THAT(problem(), testing::AllOf(HasSubstr(file.string()), HasSubstr("bytes now"),
+                                          HasSubstr("--overwrite")));
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      std::string other = bytes;
+      other[at] = static_cast<char>(other[at] ^ 1);
+      write_file(file, other);
+      EXPECT_THAT(problem(), HasSubstr("its bytes have changed"));
+    }
+    std::filesystem::remove(file);
+    if (!suffix.empty()) {
+      EXPECT_THAT(problem(), HasSubstr("is gone"));
+    }
+    write_file(file, bytes);
+    EXPECT_TRUE(open_output(options_for(path), Existing::kResume)->complete());
+  }
+}
+
+// Of a file too large to be read whole, the ends and pieces in between count.
+TEST(Output, MarksOfLargeFiles) {
+  const TestFolder folder;
+  const auto path = folder / "large";
+  for (const size_t size : {size_t{4} << 20, (size_t{4} << 20) + 65537, size_t{20} << 20}) {
+    std::string bytes(size, 'x');
+    write_file(path, bytes);
+    const FileMark mark = mark_of(path, "");
+    EXPECT_EQ(mark.size, size);
+    for (const size_t at : {size_t{0}, size_t{65535}, size - 65536, size - 1}) {
+      bytes[at] = 'y';
+      write_file(path, bytes);
+      EXPECT_NE(mark_of(path, "").xxh3, mark.xxh3) << at << " of " << size;
+      bytes[at] = 'x';
+    }
+    bytes.replace(size / 2, size / 32, size / 32, 'y');
+    write_file(path, bytes);
+    EXPECT_NE(mark_of(path, "").xxh3, mark.xxh3) << size;
+  }
+}
+
 TEST(Output, TwoRunsCannotShareASpool) {
   const TestFolder folder;
   const auto path = folder / "x.h5";
@@ -297,6 +349,13 @@ TEST(Output, FullDiskLeavesAResumableSpool) {
   }
 }
 
+TEST(Output, ADiskThatIsFullAtOnceLeavesNothing) {
+  const TestFolder folder;
+  const FileSizeLimit limit(0);
+  problem_of(ErrorKind::kIo, [&] { open_output(options_for(folder / "x.h5"), Existing::kRefuse); });
+  EXPECT_TRUE(folder.names().empty());
+}
+
 TEST(Output, OptionsThatDoNotGoTogether) {
   const auto problem = [](const OutputOptions& options) {
     return problem_of(ErrorKind::kUsage, [&] { check_output_options(options); });
@@ -308,6 +367,11 @@ TEST(Output, OptionsThatDoNotGoTogether) {
   options = options_for("x.h5", false);
   options.layout = Hdf5Layout::kTmbed;
   EXPECT_THAT(problem(options), HasSubstr("float16"));
+  options = options_for("x.jsonl");
+  options.layout = Hdf5Layout::kFlat;
+  EXPECT_THAT(problem(options), testing::AllOf(HasSubstr("--layout flat"), HasSubstr("jsonl")));
+  EXPECT_EQ(output_format_of("X.H5"), OutputFormat::kHdf5);
+  EXPECT_EQ(output_format_of("x.SafeTensors"), OutputFormat::kSafetensors);
   options = options_for("-");
   options.format = OutputFormat::kHdf5;
   EXPECT_THAT(problem(options), HasSubstr("JSONL"));
