@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/json.h"
 #include "weights/byte_cursor.h"
 
 namespace quintet {
@@ -17,6 +18,9 @@ using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // as in the format's own library
 constexpr size_t kMaxRank = 64;
+// Far more than any encoder has; a header of 100 MB could hold millions.
+constexpr size_t kMaxTensors = 50'000;
+constexpr size_t kMaxMetadata = 10'000;
 
 struct StoredType {
   std::string_view name;
@@ -38,8 +42,12 @@ struct Entry {
   std::string name;
   const StoredType* type = nullptr;
   std::vector<int64_t> shape = {};
-  std::vector<int64_t> offsets = {};  // begin and end in the data, once complete
+  std::array<int64_t, 2> offsets = {};  // begin and end in the data, once complete
 };
+
+std::string too_many_tensors() {
+  return fmt::format("more than {} tensors, none of the known models has so many", kMaxTensors);
+}
 
 // Takes the header's events as they come and keeps the entries, no tree: a header can have only one
 // form, and whatever else turns up stops the parser there and then. Problems are kept, as the
@@ -57,6 +65,8 @@ class HeaderSax : public nlohmann::json_sax<json> {
       case State::kNames:
         state_ = in_metadata_ ? State::kMetadata : State::kEntry;
         keys_.clear();
+        seen_ = 0;
+        n_offsets_ = 0;
         return true;
       default:
         return unexpected("an object");
@@ -65,29 +75,31 @@ class HeaderSax : public nlohmann::json_sax<json> {
 
   bool key(std::string& key) override {
     if (state_ == State::kNames) return name(key);
-    if (!keys_.insert(key).second) return refuse("{}: key '{}' stands twice", at(), printable(key));
-    key_ = key;
-    if (state_ == State::kMetadata || key == "dtype" || key == "shape" || key == "data_offsets") {
-      return true;
+    if (state_ == State::kMetadata) return metadata_key(key);
+    const auto* known = std::find(kKeys.begin(), kKeys.end(), key);
+    if (known == kKeys.end()) {
+      return refuse("{}: unknown key '{}', expected dtype, shape and data_offsets", at(),
+                    printable(key));
     }
-    return refuse("{}: unknown key '{}', expected dtype, shape and data_offsets", at(),
-                  printable(key));
+    key_ = static_cast<Key>(known - kKeys.begin());
+    if ((seen_ & bit(key_)) != 0) return refuse("{}: key '{}' stands twice", at(), key);
+    seen_ |= bit(key_);
+    return true;
   }
 
   bool end_object() override {
-    if (state_ == State::kEntry && keys_.size() != 3) {
+    if (state_ == State::kEntry && seen_ != (bit(kDtype) | bit(kShape) | bit(kOffsets))) {
       return refuse("{}: lacks one of dtype, shape, data_offsets", at());
     }
-    if (state_ == State::kEntry && entries.back().offsets.size() != 2) {
-      return refuse("{}: data_offsets has {} numbers, expected 2", at(),
-                    entries.back().offsets.size());
+    if (state_ == State::kEntry && n_offsets_ != 2) {
+      return refuse("{}: data_offsets has {} numbers, expected 2", at(), n_offsets_);
     }
     state_ = State::kNames;
     return true;
   }
 
   bool start_array(size_t /*size*/) override {
-    if (state_ != State::kEntry || key_ == "dtype") return unexpected("an array");
+    if (state_ != State::kEntry || key_ == kDtype) return unexpected("an array");
     state_ = State::kNumbers;
     return true;
   }
@@ -99,7 +111,7 @@ class HeaderSax : public nlohmann::json_sax<json> {
 
   bool string(std::string& value) override {
     if (state_ == State::kMetadata) return true;
-    if (state_ != State::kEntry || key_ != "dtype") return unexpected("a string");
+    if (state_ != State::kEntry || key_ != kDtype) return unexpected("a string");
     const auto* type = std::find_if(kTypes.begin(), kTypes.end(),
                                     [&](const StoredType& t) { return t.name == value; });
     if (type == kTypes.end()) return refuse("{}: unknown dtype '{}'", at(), printable(value));
@@ -109,10 +121,17 @@ class HeaderSax : public nlohmann::json_sax<json> {
 
   bool number_unsigned(uint64_t value) override {
     if (state_ != State::kNumbers) return unexpected("a number");
-    if (value > INT64_MAX) return refuse("{}: {} {} is out of range", at(), key_, value);
-    auto& list = key_ == "shape" ? entries.back().shape : entries.back().offsets;
-    if (list.size() == kMaxRank) return refuse("{}: {} is longer than {}", at(), key_, kMaxRank);
-    list.push_back(static_cast<int64_t>(value));
+    if (value > INT64_MAX) return refuse("{}: {} {} is out of range", at(), kKeys[key_], value);
+    const auto number = static_cast<int64_t>(value);
+    Entry& entry = entries.back();
+    if (key_ == kOffsets) {
+      if (n_offsets_ < entry.offsets.size()) entry.offsets[n_offsets_] = number;
+      ++n_offsets_;
+    } else if (entry.shape.size() == kMaxRank) {
+      return refuse("{}: shape is longer than {}", at(), kMaxRank);
+    } else {
+      entry.shape.push_back(number);
+    }
     return true;
   }
 
@@ -124,13 +143,16 @@ class HeaderSax : public nlohmann::json_sax<json> {
   }
   bool binary(json::binary_t& /*value*/) override { return unexpected("binary data"); }
 
-  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+  bool parse_error(size_t position, const std::string& /*token*/,
                    const json::exception& error) override {
-    return refuse("header is not valid JSON: {}", printable(error.what()));
+    return refuse("header is {}", json_problem(position, error.what()));
   }
 
  private:
   enum class State { kStart, kNames, kMetadata, kEntry, kNumbers };
+  enum Key : size_t { kDtype, kShape, kOffsets };
+  static constexpr std::array<std::string_view, 3> kKeys{"dtype", "shape", "data_offsets"};
+  static unsigned bit(Key key) { return 1U << key; }
 
   template <typename... Args>
   bool refuse(fmt::format_string<Args...> format, Args&&... args) {
@@ -150,20 +172,34 @@ class HeaderSax : public nlohmann::json_sax<json> {
   bool name(const std::string& name) {
     in_metadata_ = name == "__metadata__";
     if (!names_.insert(name).second) return refuse("'{}' stands twice", printable(name));
-    if (!in_metadata_) entries.push_back({.name = name});
+    if (in_metadata_) return true;
+    if (entries.size() == kMaxTensors) return refuse("{}", too_many_tensors());
+    entries.push_back({.name = name});
+    return true;
+  }
+
+  bool metadata_key(const std::string& key) {
+    if (!keys_.insert(key).second) return refuse("{}: key '{}' stands twice", at(), printable(key));
+    if (keys_.size() > kMaxMetadata) return refuse("{}: more than {} keys", at(), kMaxMetadata);
     return true;
   }
 
   State state_ = State::kStart;
   bool in_metadata_ = false;
-  std::string key_;                       // the last one within an entry
-  std::unordered_set<std::string> keys_;  // those of this entry
+  Key key_ = kDtype;                      // the last one within an entry
+  unsigned seen_ = 0;                     // the keys of this entry, as bits
+  size_t n_offsets_ = 0;                  // of this entry
+  std::unordered_set<std::string> keys_;  // those of __metadata__
   std::unordered_set<std::string> names_;
 };
 
 std::vector<Entry> parse_header(std::string_view header, const std::string& where) {
   if (header.empty() || header.front() != '{') {
     fail(ErrorKind::kFile, "{}: header does not start with '{{'", where);
+  }
+  // Each tensor opens a brace of its own: too many are told at once, without parsing them.
+  if (static_cast<size_t>(std::count(header.begin(), header.end(), '{')) > kMaxTensors + 2) {
+    fail(ErrorKind::kFile, "{}: {}", where, too_many_tensors());
   }
   HeaderSax sax;
   json::sax_parse(header.begin(), header.end(), &sax);

@@ -64,7 +64,8 @@ TEST(Safetensors, RefusesHeadersByName) {
               HasSubstr("header of 1000 bytes in a file of 100"));
   EXPECT_THAT(problem(safetensors_of(" {}", "")), HasSubstr("does not start with '{'"));
   EXPECT_THAT(problem(safetensors_of("", "")), HasSubstr("does not start with '{'"));
-  EXPECT_THAT(problem(safetensors_of("{} {}", "")), HasSubstr("not valid JSON"));
+  EXPECT_THAT(problem(safetensors_of("{} {}", "")),
+              HasSubstr("header is not valid JSON at byte 4"));
   EXPECT_THAT(problem(safetensors_of("{\"a\xFF\":1}", "")), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem(safetensors_of(R"({"__metadata__":{"a":1}})", "")),
               HasSubstr("__metadata__: a number"));
@@ -123,6 +124,17 @@ TEST(Safetensors, RefusesInLittleTimeAndMemory) {
       one("F32", "[2,9223372036854775807]", "[0,8]", 8),
       safetensors_of("{\"" + std::string(1'000'000, 'a') + "\":1}", ""),
   };
+  std::string names = "{";
+  std::string metadata = R"({"__metadata__":{)";
+  for (int i = 0; i < 600'000; ++i) {
+    const std::string comma = i == 0 ? "" : ",";
+    names += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", comma, i);
+    metadata += fmt::format(R"({}"k{}":"")", comma, i);
+  }
+  files.push_back(safetensors_of(names + "}", "1234"));
+  files.push_back(safetensors_of(metadata + "}}", ""));
+  // As many as are allowed, and the fault at the very end.
+  files.push_back(safetensors_of(names.substr(0, names.find("\"t49998\"")) + "3}", "1234"));
   std::string ones = "[1";
   for (int i = 0; i < 1'000'000; ++i) ones += ",1";
   files.push_back(one("F32", ones + "]", "[0,8]", 8));
