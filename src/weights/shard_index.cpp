@@ -19,11 +19,16 @@ bool is_below(const fs::path& path, const fs::path& folder) {
          folder.end();
 }
 
-// `folder` and `target` are canonical.
+// `folder` and `target` are canonical. The Hugging Face cache keeps files in <model>/blobs and
+// links to them from <model>/snapshots/<revision>, also from folders in there.
 bool may_hold(const fs::path& folder, const fs::path& target) {
   if (is_below(target, folder)) return true;
-  const fs::path snapshots = folder.parent_path();
-  return snapshots.filename() == "snapshots" && is_below(target, snapshots.parent_path() / "blobs");
+  for (fs::path up = folder; up.has_relative_path(); up = up.parent_path()) {
+    if (up.parent_path().filename() == "snapshots") {
+      return is_below(target, up.parent_path().parent_path() / "blobs");
+    }
+  }
+  return false;
 }
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& shard, std::string_view why) {
@@ -43,8 +48,11 @@ fs::path resolve(const fs::path& file, const std::string& shard) {
   const fs::path target = error ? fs::path() : fs::canonical(file.parent_path() / name, error);
   if (error) refuse(file, shard, "cannot be found: " + error.message());
   if (!may_hold(folder, target)) {
-    refuse(file, shard,
-           fmt::format("is a link out of the folder, to {}: refused", printable(target.string())));
+    refuse(
+        file, shard,
+        fmt::format("is a link out of the folder, to {}: refused; copy the files themselves into "
+                    "one folder (cp -rL), or give the folder that holds them",
+                    printable(target.string())));
   }
   return target;
 }

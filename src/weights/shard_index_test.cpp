@@ -63,6 +63,14 @@ TEST(ShardIndex, AllowsTheBlobsOfTheHubCache) {
   EXPECT_EQ(problem(snapshot, "1.safetensors"), "");
   fs::create_symlink("../../../models--y/blobs/5678", snapshot / "2.safetensors");
   EXPECT_THAT(problem(snapshot, "2.safetensors"), HasSubstr("a link out of the folder"));
+  EXPECT_THAT(problem(snapshot, "2.safetensors"), HasSubstr("cp -rL"));
+
+  const fs::path inner = snapshot / "encoder";
+  fs::create_directories(inner);
+  fs::create_symlink("../../../blobs/1234", inner / "1.safetensors");
+  EXPECT_EQ(problem(inner, "1.safetensors"), "");
+  fs::create_symlink("../../../../models--y/blobs/5678", inner / "2.safetensors");
+  EXPECT_THAT(problem(inner, "2.safetensors"), HasSubstr("a link out of the folder"));
 }
 
 TEST(ShardIndex, RefusesOtherJson) {
