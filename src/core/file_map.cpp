@@ -8,19 +8,23 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 
 namespace quintet {
 
-FileMap::FileMap(const std::filesystem::path& path) : path_(path) {
+FileMap::FileMap(const std::filesystem::path& path) : FileMap(path, path) {}
+
+FileMap::FileMap(const std::filesystem::path& path, std::filesystem::path shown)
+    : path_(std::move(shown)) {
   // O_NONBLOCK: a named pipe is refused below instead of waited for.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) fail(ErrorKind::kIo, "{}: cannot open: {}", path.string(), std::strerror(errno));
+  if (fd < 0) fail(ErrorKind::kIo, "{}: cannot open: {}", path_.string(), std::strerror(errno));
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    fail(ErrorKind::kIo, "{}: not a regular file", path.string());
+    fail(ErrorKind::kIo, "{}: not a regular file", path_.string());
   }
   size_ = static_cast<size_t>(info.st_size);
   if (size_ > 0) {
@@ -28,7 +32,7 @@ FileMap::FileMap(const std::filesystem::path& path) : path_(path) {
     if (data == MAP_FAILED) {
       const int error = errno;
       ::close(fd);
-      fail(ErrorKind::kIo, "{}: cannot map {} bytes: {}", path.string(), size_,
+      fail(ErrorKind::kIo, "{}: cannot map {} bytes: {}", path_.string(), size_,
            std::strerror(error));
     }
     data_ = static_cast<const std::byte*>(data);

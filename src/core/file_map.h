@@ -12,6 +12,8 @@ namespace quintet {
 class FileMap {
  public:
   explicit FileMap(const std::filesystem::path& path);  // throws Error(kIo); an empty file is fine
+  // `shown` names the file in path() and messages, where `path` is what links led to.
+  FileMap(const std::filesystem::path& path, std::filesystem::path shown);
   ~FileMap();
   FileMap(const FileMap&) = delete;
   FileMap& operator=(const FileMap&) = delete;

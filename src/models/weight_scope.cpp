@@ -6,10 +6,9 @@
 namespace quintet {
 namespace {
 
-// The file that holds the tensor, or what the checkpoint calls itself.
+// The file that holds the tensor, or else the checkpoint's folder.
 std::string file_of(const Checkpoint& checkpoint, const HostView& view) {
-  const auto path = view.file == nullptr ? checkpoint.folder() : view.file->path();
-  return path.filename().empty() ? path.string() : path.filename().string();
+  return (view.file == nullptr ? checkpoint.folder() : view.file->path()).string();
 }
 
 }  // namespace
@@ -26,8 +25,8 @@ const HostView& WeightScope::view(std::string_view name, const Shape& shape) con
   const std::string full = prefix_ + std::string(name);
   const auto found = checkpoint_->tensors().find(full);
   if (found == checkpoint_->tensors().end()) {
-    fail(ErrorKind::kFile, "{}: no tensor '{}', config.json implies one of {}: {}",
-         checkpoint_->folder().string(), full, shape_text(shape), checkpoint_->why_absent(full));
+    fail(ErrorKind::kFile, "{}: {}; config.json implies one of {}", checkpoint_->folder().string(),
+         checkpoint_->why_absent(full), shape_text(shape));
   }
   const HostView& view = found->second;
   if (view.shape != shape) {

@@ -78,7 +78,7 @@ class CheckpointBuilder {
   // `shown`: the path for messages, `path`: the one to open, `shard`: its name in the index.
   void add(const fs::path& shown, const fs::path& path, const std::string& shard,
            const WeightFormat& sibling) {
-    auto map = std::make_unique<FileMap>(path);
+    auto map = std::make_unique<FileMap>(path, shown);
     const std::string where = shown.string();
     const WeightFormat& format = format_of(map->bytes(), sibling, where);
     format_name_ = format.name;
