@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "engine/inspect.h"
 #include "engine/layout.h"
 #include "engine/tokenize.h"
+#include "output/paths.h"
 #include "placement/report.h"
 #include "placement/svg.h"
 #include "progress.h"
@@ -42,14 +42,6 @@ void write_file(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (!file) fail(ErrorKind::kIo, "{}: cannot write", path);
-}
-
-// Before a run of hours, not after it.
-void require_folder_of(const std::string& path, const char* option) {
-  const auto folder = std::filesystem::absolute(path).parent_path();
-  if (::access(folder.c_str(), W_OK) != 0) {
-    fail(ErrorKind::kIo, "{} {}: cannot write there: {}", option, path, std::strerror(errno));
-  }
 }
 
 void print(const std::string& text) {
@@ -108,7 +100,6 @@ int command_embed(const Options& options, const Invocation& invocation) {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
   }
-  if (!options.stats.empty()) require_folder_of(options.stats, "--stats");
   ProgressBar bar(options.quiet, "tokens");
   EmbedEvents events;
   if (!options.quiet) {
@@ -134,6 +125,9 @@ int command_embed(const Options& options, const Invocation& invocation) {
 }
 
 int command_plan(const Options& options, const Invocation& /*invocation*/) {
+  if (!options.svg.empty()) check_writable(options.svg, "--svg");
+  check_no_clash(
+      {{"--svg", options.svg}, {"--input", options.input, true}, {"--model", options.model, true}});
   const EncoderFolder folder = EncoderFolder::open(options.model);
   const Layout layout =
       make_layout(folder, options, expected_records(options, *folder.model, true));

@@ -14,6 +14,7 @@
 #include "engine/identity.h"
 #include "engine/loaded_encoder.h"
 #include "input/reader.h"
+#include "output/paths.h"
 #include "output/writer.h"
 #include "pipeline/trace.h"
 
@@ -52,6 +53,7 @@ class EmbedJob {
 
  private:
   bool prepare(EmbedResult& result);
+  void check_files() const;
   Layout lay_out() const;
   void load();
   void compute(EmbedResult& result, Clock::time_point first_record);
@@ -80,6 +82,19 @@ class EmbedJob {
   std::unique_ptr<Feeder> feeder_;
 };
 
+// No file that is written may be another one, the input, or part of the model.
+void EmbedJob::check_files() const {
+  std::vector<NamedPath> files = output_files(output_options_);
+  files.push_back({"--stats", options_.stats});
+  files.push_back({"--trace", options_.trace});
+  for (const NamedPath& file : files) {
+    if (!file.path.empty()) check_writable(file.path, file.option);
+  }
+  files.push_back({"--input", options_.input, true});
+  files.push_back({"--model", options_.model, true});
+  check_no_clash(files);
+}
+
 // Everything that can be refused before a weight is read. False: there is nothing left to do.
 bool EmbedJob::prepare(EmbedResult& result) {
   check_options(options_);
@@ -99,6 +114,7 @@ bool EmbedJob::prepare(EmbedResult& result) {
       .d_model = folder_.model->d_model(),
       .fingerprint = run_identity(options_, *folder_.checkpoint, encoder_->reading(), dtype)};
   check_output_options(output_options_);
+  check_files();
   const Existing existing = options_.resume      ? Existing::kResume
                             : options_.overwrite ? Existing::kOverwrite
                                                  : Existing::kRefuse;
@@ -271,6 +287,10 @@ EmbedResult EmbedJob::run(Clock::time_point started) {
     fail(ErrorKind::kUsage, "{}: no records", options_.input);
   }
   result.total = output_->finish();
+  if (trace_ != nullptr) {
+    pipeline_.reset();  // its threads write to the trace
+    trace_->close();
+  }
   result.seconds = seconds_since(first_record);
   for (const StagePlan& stage : layout_.plan.stages) {
     result.planned_peak_bytes += stage.needed_bytes();

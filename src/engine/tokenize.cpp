@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "models/encoder.h"
+#include "output/paths.h"
 
 namespace quintet {
 namespace {
@@ -56,6 +56,9 @@ class Lines {
 
 TokenizeResult run_tokenize(const Options& options) {
   if (options.input.empty()) fail(ErrorKind::kUsage, "--input is missing: a file, or - for stdin");
+  check_no_clash({{"--output", options.output},
+                  {"--input", options.input, true},
+                  {"--model", options.model, true}});
   const auto reader = open_reader(options.input, options.input_format);
   const auto tokenizer = load_tokenizer(options.model);
   RecordEncoder encoder(options, reader->format(), tokenizer->vocab_size());
