@@ -67,11 +67,12 @@ std::string find_run_problem(const DeviceMap& device_map) {
   for (const auto& [device, blocks] : device_map) {
     for (size_t i = 1; i < blocks.size(); ++i) {
       if (blocks[i] == blocks[i - 1] + 1) continue;
+      const int64_t lowest = *std::min_element(blocks.begin(), blocks.end());
+      const auto n = static_cast<int64_t>(blocks.size());
       return fmt::format(
           "has block {} after block {} on '{}'; a device holds one run of blocks in rising order, "
-          "such as {}-{}",
-          blocks[i], blocks[i - 1], device, blocks.front(),
-          blocks.front() + static_cast<int64_t>(blocks.size()) - 1);
+          "such as {}",
+          blocks[i], blocks[i - 1], device, block_range(lowest, lowest + n));
     }
   }
   return {};
@@ -100,6 +101,10 @@ class MapReader {
 
  private:
   std::vector<int64_t> read_blocks(const std::string& device, const json& blocks) const {
+    if (device.find_first_not_of(' ') == std::string::npos) {
+      fail(kind_, "{}: a device without a name; name it, such as \"cpu:0\" or \"cpu[0-3]\"",
+           where_);
+    }
     if (device.find_first_not_of("0123456789 ") == std::string::npos) {
       fail(kind_,
            "{}: '{}' is not a device; devices have names here, such as \"cpu:{}\" or "

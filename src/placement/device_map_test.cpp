@@ -79,6 +79,17 @@ TEST(DeviceMap, AssertRefusesWhatIsNotARunPerDevice) {
                 assert_device_map({{"a", {1, 0}}}, 2);
               }),
               HasSubstr("block 0 after block 1 on 'a'"));
+  EXPECT_THAT(message([] {
+                assert_device_map({{"a", {5, 0, 1, 2, 3, 4}}}, 6);
+              }),
+              HasSubstr("such as 0-5"));  // not 5-10: there are no such blocks
+}
+
+TEST(DeviceMap, AllThreeFaultsOfAWrittenMapAreListedAtOnce) {
+  const auto map = parse_device_map(R"({"cpu[0]":[0,1,2],"cpu[1]":[2,3,9]})").encoder;
+  EXPECT_THAT(message([&] { assert_device_map(map, 6, "encoder"); }),
+              AllOf(HasSubstr("duplicate blocks: 2;"), HasSubstr("missing blocks: 4-5;"),
+                    HasSubstr("extra blocks: 9")));
 }
 
 TEST(DeviceMap, ParsesRulesAndMaps) {
@@ -109,6 +120,10 @@ TEST(DeviceMap, ParseErrorsSayWhatIsMeant) {
   for (const char* text : {"{0: [0, 1]}", R"({"0": [0, 1]})"}) {
     EXPECT_THAT(message([&] { parse_device_map(text); }),
                 AllOf(HasSubstr("devices have names"), HasSubstr("cpu:0")));
+  }
+  for (const char* text : {R"({"": [0]})", R"({" ": [0]})"}) {
+    EXPECT_THAT(message([&] { parse_device_map(text); }),
+                AllOf(HasSubstr("without a name"), HasSubstr("\"cpu:0\"")));
   }
   EXPECT_THAT(message([] { parse_device_map("{}"); }), HasSubstr("is empty"));
   EXPECT_THAT(message([] { parse_device_map(""); }), HasSubstr("use auto, even"));
