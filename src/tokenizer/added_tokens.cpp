@@ -72,6 +72,7 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const WordModel&
     ids_[token.content] = id;
     tokens_[id] = token;
   }
+  const std::string normalizer_name = where + ": normalizer";
   Keys raw;
   Keys normalized;
   for (const auto& [content, id] : ids_) {
@@ -81,7 +82,8 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const WordModel&
     }
     std::string key = content;
     if (normalizer != nullptr) {
-      key = normalizer->apply(trace_utf8(content)).text;
+      const TextBudget budget = text_budget(content.size(), normalizer_name);
+      key = normalizer->apply(trace_utf8(content, Tracing::kBeginning, &budget)).text;
     }
     if (!key.empty()) {
       normalized[key] = id;
@@ -91,36 +93,44 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const WordModel&
   normalized_ = build_trie(normalized);
 }
 
-std::vector<AddedTokens::Part> AddedTokens::split(const ByteTrie& trie,
-                                                  std::string_view text) const {
-  std::vector<Part> parts;
-  size_t done = 0;  // all before is in `parts`
-  for (size_t at = 0; at < text.size();) {
+std::optional<AddedTokens::Part> AddedTokens::Parts::next_token() {
+  while (at_ < text_.size()) {
     size_t length = 0;
     int32_t id = 0;
-    trie.for_each_prefix(text.substr(at), [&](size_t n, int32_t value) {
+    trie_->for_each_prefix(text_.substr(at_), [&](size_t n, int32_t value) {
       length = n;
       id = value;
     });
     if (length == 0) {
-      ++at;
+      ++at_;
       continue;
     }
-    const AddedToken& token = tokens_.at(id);
-    size_t begin = at;
-    size_t end = at + length;
-    at = end;
-    if (begin < done || (token.single_word && !stands_alone(text, begin, end))) {
+    const AddedToken& token = tokens_->tokens_.at(id);
+    size_t begin = at_;
+    size_t end = at_ + length;
+    at_ = end;
+    if (begin < done_ || (token.single_word && !stands_alone(text_, begin, end))) {
       continue;
     }
-    if (token.lstrip) begin = extend_left(text, begin, done, token);
-    if (token.rstrip) end = extend_right(text, end, token);
-    if (done < begin) parts.push_back({std::nullopt, done, begin});
-    parts.push_back({id, begin, end});
-    done = end;
+    if (token.lstrip) begin = extend_left(text_, begin, done_, token);
+    if (token.rstrip) end = extend_right(text_, end, token);
+    return Part{id, begin, end};
   }
-  if (done < text.size()) parts.push_back({std::nullopt, done, text.size()});
-  return parts;
+  return std::nullopt;
+}
+
+std::optional<AddedTokens::Part> AddedTokens::Parts::next() {
+  if (held_) {
+    return std::exchange(held_, std::nullopt);
+  }
+  const std::optional<Part> token = next_token();
+  const size_t begin = std::exchange(done_, token ? token->end : text_.size());
+  const size_t end = token ? token->begin : text_.size();
+  if (begin == end) {
+    return token;
+  }
+  held_ = token;
+  return Part{std::nullopt, begin, end};
 }
 
 std::optional<int32_t> AddedTokens::find(std::string_view content) const {

@@ -4,7 +4,6 @@
 #define QUINTET_TOKENIZER_ADDED_TOKENS_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,20 +41,36 @@ class AddedTokens {
   AddedTokens(const std::vector<AddedToken>& tokens, const WordModel& model,
               const Normalizer* normalizer, const std::string& where);
 
+  // Hands out the parts of a text one by one; empty ones are left out. Lives no longer than the
+  // text and the tokens.
+  class Parts {
+   public:
+    std::optional<Part> next();
+
+   private:
+    friend class AddedTokens;
+    Parts(const AddedTokens& tokens, const ByteTrie& trie, std::string_view text)
+        : tokens_(&tokens), trie_(&trie), text_(text) {}
+    std::optional<Part> next_token();
+
+    const AddedTokens* tokens_;
+    const ByteTrie* trie_;
+    std::string_view text_;
+    size_t at_ = 0;
+    size_t done_ = 0;                          // all before has been handed out, or stands in held_
+    std::optional<Part> held_ = std::nullopt;  // a token, behind the text that was handed out
+  };
+
   // Cuts out the tokens that are looked for in raw (normalised) text: from the left, the longest
-  // first. Empty parts are left out.
-  std::vector<Part> split_raw(std::string_view text) const { return split(raw_, text); }
-  std::vector<Part> split_normalized(std::string_view text) const {
-    return split(normalized_, text);
-  }
+  // first.
+  Parts split_raw(std::string_view text) const { return {*this, raw_, text}; }
+  Parts split_normalized(std::string_view text) const { return {*this, normalized_, text}; }
 
   std::optional<int32_t> find(std::string_view content) const;
   std::string_view piece(int32_t id) const;  // "" where there is none
   int32_t end_id() const;                    // one past the largest id, 0 where there is none
 
  private:
-  std::vector<Part> split(const ByteTrie& trie, std::string_view text) const;
-
   std::map<std::string, int32_t, std::less<>> ids_;
   std::unordered_map<int32_t, AddedToken> tokens_;
   ByteTrie raw_;

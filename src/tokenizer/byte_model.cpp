@@ -21,9 +21,9 @@ class ByteModel : public WordModel {
     }
   }
 
-  void encode(std::string_view word, std::vector<WordToken>& tokens) const override {
+  void encode(std::string_view word, const TokenSink& sink) const override {
     for (size_t at = 0; at < word.size(); ++at) {
-      tokens.push_back({static_cast<unsigned char>(word[at]) + kOffset, at, at + 1});
+      sink({static_cast<unsigned char>(word[at]) + kOffset, at, at + 1});
     }
   }
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }

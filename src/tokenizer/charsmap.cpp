@@ -108,7 +108,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view chunk) const {
 }
 
 TracedText Charsmap::apply(const TracedText& in) const {
-  TracedText out;
+  TracedText out = in.like();
   out.reserve(in.text.size());
   const auto is_ascii = [&](size_t at) { return static_cast<unsigned char>(in.text[at]) < 0x80; };
   for (size_t at = 0; at < in.text.size();) {

@@ -23,13 +23,11 @@ std::string normalize(const char* spec, const std::string& text) {
 }
 
 std::vector<std::string> split(const char* spec, const std::string& text) {
-  Words words{trace_utf8(text), {}};
-  words.add(0, words.text.text.size());
-  words = make_pre_tokenizer(json::parse(spec), "t.json")->apply(std::move(words));
   std::vector<std::string> result;
-  for (const Words::Range& range : words.ranges) {
-    result.push_back(words.text.text.substr(range.begin, range.end - range.begin));
-  }
+  make_pre_tokenizer(json::parse(spec), "t.json")
+      ->cut(trace_utf8(text), {0, text.size()}, [&](const TracedText& in, WordRange word) {
+        result.push_back(in.text.substr(word.begin, word.end - word.begin));
+      });
   return result;
 }
 
@@ -236,6 +234,25 @@ TEST(TokenizerJson, RefusesVocabulariesOutOfRange) {
   spec = testing::small_tokenizer_json();
   spec["post_processor"]["special_tokens"]["</s>"]["ids"] = {77};
   EXPECT_THAT(message_of(spec), HasSubstr("token 77"));
+}
+
+TEST(TokenizerJson, BoundsWhatNormalizationMakesOfAText) {
+  json spec = testing::small_tokenizer_json();
+  const json more = {
+      {"type", "Replace"}, {"pattern", {{"String", "o"}}}, {"content", std::string(1000, 'o')}};
+  spec["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers", {more, more, more, more, more, more}}};
+  const auto tokenizer = parse_tokenizer_json(spec.dump(), "t.json");
+  try {
+    tokenizer->encode("foo", true);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kFile);
+    EXPECT_THAT(error.what(), HasSubstr("t.json: normalizer: makes more than 65728 bytes"));
+  }
+  EXPECT_THAT(tokenizer->encode("a", true), ElementsAre(7, 1));
+  spec["added_tokens"] = {{{"content", "oo"}, {"normalized", true}}};
+  EXPECT_THAT(message_of(spec), HasSubstr("t.json: normalizer: makes more than"));
 }
 
 TEST(TokenizerJson, ATextCutAnywhereIsAnError) {

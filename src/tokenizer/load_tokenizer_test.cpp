@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <bit>
 #include <chrono>
@@ -128,6 +129,50 @@ TEST(LoadTokenizer, LongTextsTakeLinearTime) {
   EXPECT_LT(seconds(std::string(4'000'000, 'a')), 30);
   EXPECT_LT(seconds(std::string(2'000'000, ' ') + std::string(2'000'000, 'a')), 30);
   EXPECT_LT(seconds(marks), 30);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// How much more memory than before a call takes at its peak, per byte of the text.
+double bytes_per_byte(const Tokenizer& tokenizer, const std::string& text, bool with_offsets) {
+  const auto status = [](const std::string& key) {
+    std::ifstream file("/proc/self/status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with(key)) return std::stod(line.substr(key.size())) * 1024;
+    }
+    return 0.0;
+  };
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew from here
+  const double before = status("VmRSS:");
+  with_offsets ? static_cast<void>(tokenizer.encode_tokens(text, true))
+               : static_cast<void>(tokenizer.encode(text, true));
+  return (status("VmHWM:") - before) / static_cast<double>(text.size());
+}
+
+TEST(LoadTokenizer, LongTextsTakeLittleMemory) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has memory of its own";
+  constexpr size_t kSize = 2'000'000;
+  const auto repeat = [](std::string_view unit) {
+    std::string text;
+    while (text.size() < kSize) text += unit;
+    return text;
+  };
+  for (const char* folder : {"spiece_only", "byte_fallback", "byt5"}) {
+    const auto tokenizer = load_tokenizer(testing::fixture(folder));
+    for (const std::string& text :
+         {std::string(kSize, '\0'), std::string(kSize, ' '), std::string(kSize, 'a'), repeat("a "),
+          repeat("The quick brown fox. "), repeat("\uFB01"), repeat("\uFFFD"), repeat("</s>")}) {
+      EXPECT_LT(bytes_per_byte(*tokenizer, text, false), 20) << folder << ' ' << text.substr(0, 9);
+      EXPECT_LT(bytes_per_byte(*tokenizer, text, true), 100) << folder << ' ' << text.substr(0, 9);
+    }
+  }
 }
 
 // ---- folders written by the tests

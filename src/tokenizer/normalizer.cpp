@@ -52,17 +52,16 @@ class Replace : public Normalizer {
   Replace(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   TracedText apply(TracedText in) const override {
-    const std::vector<Pattern::Match> matches = pattern_.find_all(in.text);
-    if (matches.empty()) {
-      return in;
-    }
-    TracedText out;
-    out.reserve(in.text.size());
+    TracedText out = in.like();
     size_t at = 0;
-    for (const Pattern::Match& match : matches) {
+    pattern_.for_each_match(in.text, [&](Pattern::Match match) {
+      if (at == 0) out.reserve(in.text.size());
       out.append(in, at, match.begin);
       out.append(content_, in.origin_of(match.begin, match.end));
       at = match.end;
+    });
+    if (at == 0) {
+      return in;
     }
     out.append(in, at, in.text.size());
     return out;
@@ -80,9 +79,9 @@ class Prepend : public Normalizer {
     if (in.text.empty()) {
       return in;
     }
-    TracedText out;
+    TracedText out = in.like();
     out.reserve(in.text.size() + content_.size());
-    const uint32_t at = in.origin[0].begin;
+    const uint32_t at = in.origin_of(0, 1).begin;
     out.append(content_, {at, at});
     out.append(in, 0, in.text.size());
     return out;
@@ -95,7 +94,7 @@ class Prepend : public Normalizer {
 // Maps each character to a string of its own.
 template <typename Map>
 TracedText map_characters(const TracedText& in, Map map) {
-  TracedText out;
+  TracedText out = in.like();
   out.reserve(in.text.size());
   for (size_t at = 0; at < in.text.size();) {
     const CodePoint c = code_point_at(in.text, at);

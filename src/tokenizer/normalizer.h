@@ -20,6 +20,12 @@ class Normalizer {
 // Null where `spec` is null. Throws Error(kFile), naming file and component, for what is unknown.
 std::unique_ptr<Normalizer> make_normalizer(const nlohmann::json& spec, const std::string& where);
 
+// What normalisation may make of a text of `bytes` bytes; more than any Unicode form or published
+// character map. A file could ask for exponentially more.
+inline TextBudget text_budget(size_t bytes, std::string_view component) {
+  return {64 * bytes + (size_t{64} << 10), component};
+}
+
 // A character map as spiece.model holds it; null where there is none.
 std::unique_ptr<Normalizer> make_charsmap_normalizer(std::string_view blob,
                                                      const std::string& where);

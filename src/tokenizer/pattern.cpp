@@ -82,21 +82,20 @@ Pattern::Pattern(const nlohmann::json& spec, const std::string& where) {
   regex_ = std::move(regex);
 }
 
-std::vector<Pattern::Match> Pattern::find_all(std::string_view text) const {
-  std::vector<Match> matches;
+void Pattern::for_each_match(std::string_view text, const std::function<void(Match)>& visit) const {
   if (only_at_ends_) {
     const size_t begin = std::min(text.find_first_not_of(' '), text.size());
     const size_t end = begin == text.size() ? begin : text.find_last_not_of(' ') + 1;
-    if (begin > 0) matches.push_back({0, begin});
-    if (end < text.size()) matches.push_back({end, text.size()});
-    return matches;
+    if (begin > 0) visit({0, begin});
+    if (end < text.size()) visit({end, text.size()});
+    return;
   }
   if (regex_ == nullptr) {
     for (size_t at = literal_.empty() ? text.npos : text.find(literal_); at != text.npos;
          at = text.find(literal_, at + literal_.size())) {
-      matches.push_back({at, at + literal_.size()});
+      visit({at, at + literal_.size()});
     }
-    return matches;
+    return;
   }
   const re2::StringPiece subject(text.data(), text.size());
   re2::StringPiece found;
@@ -108,10 +107,9 @@ std::vector<Pattern::Match> Pattern::find_all(std::string_view text) const {
       at += 1;
       while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
     } else {
-      matches.push_back({begin, at});
+      visit({begin, at});
     }
   }
-  return matches;
 }
 
 }  // namespace quintet

@@ -4,11 +4,11 @@
 #define QUINTET_TOKENIZER_PATTERN_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace re2 {
 class RE2;
@@ -26,8 +26,8 @@ class Pattern {
   // {"String": "..."} or {"Regex": "..."}. Throws Error(kFile) that begins with `where`.
   Pattern(const nlohmann::json& spec, const std::string& where);
 
-  // All matches from left to right, none overlapping and none empty.
-  std::vector<Match> find_all(std::string_view text) const;
+  // Visits all matches from left to right, none overlapping and none empty.
+  void for_each_match(std::string_view text, const std::function<void(Match)>& visit) const;
 
  private:
   std::string literal_;

@@ -12,6 +12,7 @@ PipelineTokenizer::PipelineTokenizer(PipelineParts parts, const std::string& whe
       pre_tokenizer_(std::move(parts.pre_tokenizer)),
       model_(std::move(parts.model)),
       post_template_(std::move(parts.post_template)),
+      normalizer_name_(where + ": normalizer"),
       added_(parts.added_tokens, *model_, normalizer_.get(), where) {
   for (const auto* ids : {&post_template_.before, &post_template_.after}) {
     for (const int32_t id : *ids) {
@@ -23,76 +24,88 @@ PipelineTokenizer::PipelineTokenizer(PipelineParts parts, const std::string& whe
   }
 }
 
-std::vector<PipelineTokenizer::Placed> PipelineTokenizer::place_tokens(std::string_view text,
-                                                                       bool add_special) const {
-  std::vector<Placed> placed;
-  const TracedText traced = trace_utf8(text);
-  if (add_special) {
-    for (const int32_t id : post_template_.before) {
-      placed.push_back({id, {0, 0}});
-    }
+void PipelineTokenizer::Placed::add(int32_t id, Span span, Tracing tracing) {
+  ids.push_back(id);
+  if (tracing == Tracing::kBytes) spans.push_back(span);
+}
+
+PipelineTokenizer::Placed PipelineTokenizer::place_tokens(std::string_view text, bool add_special,
+                                                          Tracing tracing) const {
+  Placed placed;
+  const TextBudget budget = text_budget(text.size(), normalizer_name_);
+  TracedText traced = trace_utf8(text, tracing, &budget);
+  for (size_t i = 0; i < post_template_.before.size() && add_special; ++i) {
+    placed.add(post_template_.before[i], {0, 0}, tracing);
   }
-  for (const AddedTokens::Part& part : added_.split_raw(traced.text)) {
-    if (part.id) {
-      placed.push_back({*part.id, traced.origin_of(part.begin, part.end)});
+  AddedTokens::Parts parts = added_.split_raw(traced.text);
+  while (const auto part = parts.next()) {
+    if (part->id) {
+      placed.add(*part->id, traced.origin_of(part->begin, part->end), tracing);
+    } else if (part->end - part->begin == traced.text.size()) {
+      encode_raw(std::move(traced), placed);
+      break;
     } else {
-      encode_raw(traced.slice(part.begin, part.end), placed);
+      encode_raw(traced.slice(part->begin, part->end), placed);
     }
   }
   if (add_special) {
     const auto& after = post_template_.after;
-    const bool is_there = post_template_.after_once && placed.size() >= after.size() &&
-                          std::equal(after.rbegin(), after.rend(), placed.rbegin(),
-                                     [](int32_t id, const Placed& p) { return p.id == id; });
+    const bool is_there = post_template_.after_once && placed.ids.size() >= after.size() &&
+                          std::equal(after.rbegin(), after.rend(), placed.ids.rbegin());
     const auto end = static_cast<uint32_t>(text.size());
     for (size_t i = 0; i < after.size() && !is_there; ++i) {
-      placed.push_back({after[i], {end, end}});
+      placed.add(after[i], {end, end}, tracing);
     }
   }
   return placed;
 }
 
-void PipelineTokenizer::encode_raw(const TracedText& text, std::vector<Placed>& placed) const {
-  const TracedText normalized = normalizer_ ? normalizer_->apply(text) : text;
-  for (const AddedTokens::Part& part : added_.split_normalized(normalized.text)) {
-    if (part.id) {
-      placed.push_back({*part.id, normalized.origin_of(part.begin, part.end)});
+void PipelineTokenizer::encode_raw(TracedText text, Placed& placed) const {
+  if (normalizer_) {
+    text = normalizer_->apply(std::move(text));
+  }
+  AddedTokens::Parts parts = added_.split_normalized(text.text);
+  while (const auto part = parts.next()) {
+    if (part->id) {
+      placed.add(*part->id, text.origin_of(part->begin, part->end), text.tracing);
+    } else if (part->end - part->begin == text.text.size()) {
+      encode_words(text, placed);
     } else {
-      encode_words(normalized.slice(part.begin, part.end), placed);
+      encode_words(text.slice(part->begin, part->end), placed);
     }
   }
 }
 
-void PipelineTokenizer::encode_words(TracedText text, std::vector<Placed>& placed) const {
-  Words words{std::move(text), {}};
-  words.add(0, words.text.text.size());
+void PipelineTokenizer::encode_words(const TracedText& text, Placed& placed) const {
+  const TracedText* place = nullptr;  // of the word at hand
+  size_t base = 0;
+  const TokenSink add_token = [&](const WordToken& token) {
+    placed.add(token.id, place->origin_of(base + token.begin, base + token.end), place->tracing);
+  };
+  const WordSink add_word = [&](const TracedText& in, WordRange word) {
+    place = &in;
+    base = word.begin;
+    model_->encode(std::string_view(in.text).substr(word.begin, word.end - word.begin), add_token);
+  };
+  const WordRange all{0, text.text.size()};
   if (pre_tokenizer_) {
-    words = pre_tokenizer_->apply(std::move(words));
-  }
-  const std::string_view all = words.text.text;
-  std::vector<WordToken> tokens;
-  for (const Words::Range& range : words.ranges) {
-    tokens.clear();
-    model_->encode(all.substr(range.begin, range.end - range.begin), tokens);
-    for (const WordToken& token : tokens) {
-      placed.push_back(
-          {token.id, words.text.origin_of(range.begin + token.begin, range.begin + token.end)});
-    }
+    pre_tokenizer_->cut(text, all, add_word);
+  } else {
+    add_word(text, all);
   }
 }
 
 std::vector<int32_t> PipelineTokenizer::encode(std::string_view text, bool add_special) const {
-  std::vector<int32_t> ids;
-  for (const Placed& token : place_tokens(text, add_special)) {
-    ids.push_back(token.id);
-  }
-  return ids;
+  return place_tokens(text, add_special, Tracing::kBeginning).ids;
 }
 
 std::vector<Token> PipelineTokenizer::encode_tokens(std::string_view text, bool add_special) const {
+  const Placed placed = place_tokens(text, add_special, Tracing::kBytes);
   std::vector<Token> tokens;
-  for (const Placed& token : place_tokens(text, add_special)) {
-    tokens.push_back({token.id, piece(token.id), token.span.begin, token.span.end});
+  tokens.reserve(placed.ids.size());
+  for (size_t i = 0; i < placed.ids.size(); ++i) {
+    const int32_t id = placed.ids[i];
+    tokens.push_back({id, piece(id), placed.spans[i].begin, placed.spans[i].end});
   }
   return tokens;
 }

@@ -38,19 +38,22 @@ class PipelineTokenizer : public Tokenizer {
   std::optional<int32_t> eos_id() const override;
 
  private:
-  struct Placed {  // a token and the bytes of the original text that it came from
-    int32_t id = 0;
-    Span span;
+  struct Placed {
+    std::vector<int32_t> ids;
+    std::vector<Span> spans;  // what each came from, where that is traced by bytes; else empty
+
+    void add(int32_t id, Span span, Tracing tracing);
   };
 
-  std::vector<Placed> place_tokens(std::string_view text, bool add_special) const;
-  void encode_raw(const TracedText& text, std::vector<Placed>& placed) const;
-  void encode_words(TracedText text, std::vector<Placed>& placed) const;
+  Placed place_tokens(std::string_view text, bool add_special, Tracing tracing) const;
+  void encode_raw(TracedText text, Placed& placed) const;
+  void encode_words(const TracedText& text, Placed& placed) const;
 
   std::unique_ptr<Normalizer> normalizer_;
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<WordModel> model_;
   PostTemplate post_template_;
+  std::string normalizer_name_;  // for messages
   AddedTokens added_;
 };
 

@@ -1,7 +1,8 @@
 #include "tokenizer/pre_tokenizer.h"
 
-#include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern.h"
@@ -11,51 +12,49 @@ namespace {
 
 constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, "▁"
 
+void emit(const TracedText& text, size_t begin, size_t end, const WordSink& sink) {
+  if (begin < end) sink(text, {begin, end});
+}
+
 class WhitespaceSplit : public PreTokenizer {
  public:
-  Words apply(Words in) const override {
-    const std::vector<Words::Range> ranges = std::exchange(in.ranges, {});
-    for (const Words::Range& range : ranges) {
-      size_t word = range.begin;
-      for (size_t at = range.begin; at < range.end;) {
-        const CodePoint c = code_point_at(in.text.text, at);
-        if (is_white_space(c.value)) {
-          in.add(word, at);
-          word = at + c.size;
-        }
-        at += c.size;
+  void cut(const TracedText& in, WordRange range, const WordSink& sink) const override {
+    size_t word = range.begin;
+    for (size_t at = range.begin; at < range.end;) {
+      const CodePoint c = code_point_at(in.text, at);
+      if (is_white_space(c.value)) {
+        emit(in, word, at, sink);
+        word = at + c.size;
       }
-      in.add(word, range.end);
+      at += c.size;
     }
-    return in;
+    emit(in, word, range.end, sink);
   }
 };
 
 // \w+|[^\w\s]+
 class Whitespace : public PreTokenizer {
  public:
-  Words apply(Words in) const override {
-    enum class Kind { kSpace, kWord, kOther };
-    const auto kind_of = [](int32_t c) {
-      return is_word_character(c) ? Kind::kWord : is_white_space(c) ? Kind::kSpace : Kind::kOther;
-    };
-    const std::vector<Words::Range> ranges = std::exchange(in.ranges, {});
-    for (const Words::Range& range : ranges) {
-      size_t word = range.begin;
-      Kind kind = Kind::kSpace;
-      for (size_t at = range.begin; at < range.end;) {
-        const CodePoint c = code_point_at(in.text.text, at);
-        const Kind next = kind_of(c.value);
-        if (next != kind) {
-          if (kind != Kind::kSpace) in.add(word, at);
-          word = at;
-          kind = next;
-        }
-        at += c.size;
+  void cut(const TracedText& in, WordRange range, const WordSink& sink) const override {
+    size_t word = range.begin;
+    Kind kind = Kind::kSpace;
+    for (size_t at = range.begin; at < range.end;) {
+      const CodePoint c = code_point_at(in.text, at);
+      const Kind next = kind_of(c.value);
+      if (next != kind) {
+        if (kind != Kind::kSpace) emit(in, word, at, sink);
+        word = at;
+        kind = next;
       }
-      if (kind != Kind::kSpace) in.add(word, range.end);
+      at += c.size;
     }
-    return in;
+    if (kind != Kind::kSpace) emit(in, word, range.end, sink);
+  }
+
+ private:
+  enum class Kind { kSpace, kWord, kOther };
+  static Kind kind_of(int32_t c) {
+    return is_word_character(c) ? Kind::kWord : is_white_space(c) ? Kind::kSpace : Kind::kOther;
   }
 };
 
@@ -65,43 +64,35 @@ class Metaspace : public PreTokenizer {
   Metaspace(std::string mark, PrependScheme scheme, bool split)
       : mark_(std::move(mark)), scheme_(scheme), split_(split) {}
 
-  Words apply(Words in) const override {
-    Words out;
-    out.text.reserve(in.text.text.size() + mark_.size() * in.ranges.size());
-    for (const Words::Range& range : in.ranges) {
-      append(in, range, out);
-    }
-    return out;
-  }
-
- private:
-  void append(const Words& in, const Words::Range& range, Words& out) const {
-    const std::string& text = in.text.text;
+  void cut(const TracedText& in, WordRange range, const WordSink& sink) const override {
+    if (range.begin == range.end) return;
+    const std::string& text = in.text;
     const auto is_mark = [&](size_t at) { return text.compare(at, mark_.size(), mark_) == 0; };
-    size_t word = out.text.text.size();
+    TracedText word = in.like();
     const bool marked = text[range.begin] == ' ' || is_mark(range.begin);
-    if (!marked && (scheme_ == PrependScheme::kAlways ||
-                    (scheme_ == PrependScheme::kFirst && range.is_first))) {
-      const uint32_t from = in.text.origin[range.begin].begin;
-      out.text.append(mark_, {from, from});
+    const uint32_t from = in.origin_of(range.begin, range.begin + 1).begin;
+    if (!marked &&
+        (scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && from == 0))) {
+      word.append(mark_, {from, from});
     }
     for (size_t at = range.begin; at < range.end;) {
       const size_t size = code_point_at(text, at).size;
       const bool is_space = text[at] == ' ';
       if (split_ && (is_space || is_mark(at))) {
-        out.add(word, out.text.text.size());
-        word = out.text.text.size();
+        emit(word, 0, word.text.size(), sink);
+        word.clear();
       }
       if (is_space) {
-        out.text.append(mark_, in.text.origin_of(at, at + 1));
+        word.append(mark_, in.origin_of(at, at + 1));
       } else {
-        out.text.append(in.text, at, at + size);
+        word.append(in, at, at + size);
       }
       at += size;
     }
-    out.add(word, out.text.text.size());
+    emit(word, 0, word.text.size(), sink);
   }
 
+ private:
   std::string mark_;
   PrependScheme scheme_;
   bool split_;
@@ -114,14 +105,27 @@ class Split : public PreTokenizer {
   Split(Pattern pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
-  Words apply(Words in) const override {
-    const std::vector<Words::Range> ranges = std::exchange(in.ranges, {});
-    for (const Words::Range& range : ranges) {
-      const std::string_view text =
-          std::string_view(in.text.text).substr(range.begin, range.end - range.begin);
-      add_words(parts_of(text), range.begin, in);
-    }
-    return in;
+  void cut(const TracedText& in, WordRange range, const WordSink& sink) const override {
+    const std::string_view text =
+        std::string_view(in.text).substr(range.begin, range.end - range.begin);
+    Part held;  // may yet join the part behind it
+    const auto put = [&](const Part& part) {
+      if (part.begin == part.end) return;
+      if (joins(held, part)) {
+        held = {held.begin, part.end, part.is_match};
+        return;
+      }
+      emit_part(in, range.begin, held, sink);
+      held = part;
+    };
+    size_t at = 0;
+    pattern_.for_each_match(text, [&](Pattern::Match match) {
+      put({at, match.begin, invert_});
+      put({match.begin, match.end, !invert_});
+      at = match.end;
+    });
+    put({at, text.size(), invert_});
+    emit_part(in, range.begin, held, sink);
   }
 
  private:
@@ -131,34 +135,25 @@ class Split : public PreTokenizer {
     bool is_match = false;
   };
 
-  std::vector<Part> parts_of(std::string_view text) const {
-    std::vector<Part> parts;
-    size_t at = 0;
-    for (const Pattern::Match& match : pattern_.find_all(text)) {
-      if (at < match.begin) parts.push_back({at, match.begin, invert_});
-      parts.push_back({match.begin, match.end, !invert_});
-      at = match.end;
+  // What has joined counts as its last part, so three parts join only where they are contiguous.
+  bool joins(const Part& part, const Part& next) const {
+    if (part.begin == part.end) return false;
+    switch (behavior_) {
+      case Behavior::kContiguous:
+        return part.is_match == next.is_match;
+      case Behavior::kMergedWithPrevious:
+        return !part.is_match && next.is_match;
+      case Behavior::kMergedWithNext:
+        return part.is_match && !next.is_match;
+      default:
+        return false;
     }
-    if (at < text.size()) parts.push_back({at, text.size(), invert_});
-    return parts;
   }
 
-  void add_words(const std::vector<Part>& parts, size_t base, Words& words) const {
-    for (size_t i = 0; i < parts.size();) {
-      size_t last = i;
-      if (behavior_ == Behavior::kContiguous) {
-        while (last + 1 < parts.size() && parts[last + 1].is_match == parts[i].is_match) ++last;
-      } else if (behavior_ == Behavior::kMergedWithPrevious && !parts[i].is_match &&
-                 i + 1 < parts.size() && parts[i + 1].is_match) {
-        ++last;
-      } else if (behavior_ == Behavior::kMergedWithNext && parts[i].is_match &&
-                 i + 1 < parts.size() && !parts[i + 1].is_match) {
-        ++last;
-      }
-      if (behavior_ != Behavior::kRemoved || !parts[i].is_match) {
-        words.add(base + parts[i].begin, base + parts[last].end);
-      }
-      i = last + 1;
+  void emit_part(const TracedText& text, size_t base, const Part& part,
+                 const WordSink& sink) const {
+    if (behavior_ != Behavior::kRemoved || !part.is_match) {
+      emit(text, base + part.begin, base + part.end, sink);
     }
   }
 
@@ -170,11 +165,21 @@ class Split : public PreTokenizer {
 class Sequence : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
-  Words apply(Words words) const override {
-    for (const auto& step : steps_) {
-      words = step->apply(std::move(words));
+
+  void cut(const TracedText& text, WordRange range, const WordSink& sink) const override {
+    if (steps_.empty()) {
+      emit(text, range.begin, range.end, sink);
+      return;
     }
-    return words;
+    // Each step but the last hands its words to the one behind it.
+    std::vector<WordSink> sinks(steps_.size());
+    sinks.back() = std::cref(sink);
+    for (size_t i = steps_.size() - 1; i > 0; --i) {
+      sinks[i - 1] = [&step = *steps_[i], &next = sinks[i]](const TracedText& t, WordRange r) {
+        step.cut(t, r, next);
+      };
+    }
+    steps_[0]->cut(text, range, sinks[0]);
   }
 
  private:
@@ -230,12 +235,6 @@ std::unique_ptr<PreTokenizer> read_sequence(const nlohmann::json& spec, const st
 }
 
 }  // namespace
-
-void Words::add(size_t begin, size_t end) {
-  if (begin < end) {
-    ranges.push_back({begin, end, text.origin[begin].begin == 0});
-  }
-}
 
 std::unique_ptr<PreTokenizer> make_metaspace(PrependScheme scheme) {
   return std::make_unique<Metaspace>(std::string(kMark), scheme, true);

@@ -3,32 +3,30 @@
 #define QUINTET_TOKENIZER_PRE_TOKENIZER_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "tokenizer/traced_text.h"
 
 namespace quintet {
 
-// Words are ranges of one text, in order, none empty; what lies between them is dropped.
-struct Words {
-  struct Range {
-    size_t begin = 0;
-    size_t end = 0;
-    bool is_first = false;  // begins where the original text begins
-  };
-  TracedText text;
-  std::vector<Range> ranges;
-
-  void add(size_t begin, size_t end);  // nothing where the range is empty
+// Bytes [begin, end) of a text: a word, or the text that is yet to be cut.
+struct WordRange {
+  size_t begin = 0;
+  size_t end = 0;
 };
+
+// Takes a word, never empty. The text it stands in lasts until the call returns.
+using WordSink = std::function<void(const TracedText& text, WordRange word)>;
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  virtual Words apply(Words words) const = 0;
+  // Hands the words in `range` of `text` to `sink`, in order and one by one: a list of all of them
+  // would be many times larger than the text.
+  virtual void cut(const TracedText& text, WordRange range, const WordSink& sink) const = 0;
 };
 
 // Whether words are marked with ▁ at their beginning: each, the one at the text's beginning, none.

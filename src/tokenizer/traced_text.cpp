@@ -48,34 +48,66 @@ Decoded decode(std::string_view bytes) {
 
 }  // namespace
 
+TracedText TracedText::like() const {
+  TracedText empty;
+  empty.tracing = tracing;
+  empty.budget = budget;
+  return empty;
+}
+
 void TracedText::reserve(size_t bytes) {
   text.reserve(bytes);
-  origin.reserve(bytes);
+  if (tracing == Tracing::kBytes) origin.reserve(bytes);
+}
+
+void TracedText::clear() {
+  text.clear();
+  origin.clear();
+  n_beginning = 0;
+}
+
+void TracedText::check_budget(size_t more) const {
+  if (budget != nullptr && text.size() + more > budget->max_bytes) {
+    fail(ErrorKind::kFile,
+         "{}: makes more than {} bytes of a text, more than any known tokenizer; is the file meant "
+         "for this?",
+         budget->component, budget->max_bytes);
+  }
 }
 
 void TracedText::append(std::string_view bytes, Span from) {
+  check_budget(bytes.size());
   text.append(bytes);
-  origin.resize(text.size(), from);
+  if (from.begin == 0) n_beginning = text.size();
+  if (tracing == Tracing::kBytes) origin.resize(text.size(), from);
 }
 
 void TracedText::append(const TracedText& other, size_t begin, size_t end) {
+  check_budget(end - begin);
+  const size_t first = std::min(end, other.n_beginning);
+  if (begin < first) n_beginning = text.size() + (first - begin);
   text.append(other.text, begin, end - begin);
-  origin.insert(origin.end(), other.origin.begin() + static_cast<ptrdiff_t>(begin),
-                other.origin.begin() + static_cast<ptrdiff_t>(end));
+  if (tracing == Tracing::kBytes) {
+    origin.insert(origin.end(), other.origin.begin() + static_cast<ptrdiff_t>(begin),
+                  other.origin.begin() + static_cast<ptrdiff_t>(end));
+  }
 }
 
 TracedText TracedText::slice(size_t begin, size_t end) const {
-  TracedText part;
+  TracedText part = like();
+  part.reserve(end - begin);
   part.append(*this, begin, end);
   return part;
 }
 
-TracedText trace_utf8(std::string_view raw) {
+TracedText trace_utf8(std::string_view raw, Tracing tracing, const TextBudget* budget) {
   if (raw.size() > std::numeric_limits<uint32_t>::max()) {
     fail(ErrorKind::kRecord, "a text of {} bytes is longer than the 4 GiB that one record may have",
          raw.size());
   }
   TracedText traced;
+  traced.tracing = tracing;
+  traced.budget = budget;
   traced.reserve(raw.size());
   for (size_t at = 0; at < raw.size();) {
     const Decoded next = decode(raw.substr(at, 4));

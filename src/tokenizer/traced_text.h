@@ -1,5 +1,5 @@
-// UTF-8 text that remembers, byte by byte, which bytes of the original text it came from. Every
-// step from raw text to words takes one and returns another.
+// UTF-8 text that remembers which bytes of the original text it came from, where that is asked for.
+// Every step from raw text to words takes one and returns another.
 #ifndef QUINTET_TOKENIZER_TRACED_TEXT_H_
 #define QUINTET_TOKENIZER_TRACED_TEXT_H_
 
@@ -16,23 +16,45 @@ struct Span {  // bytes [begin, end)
   uint32_t end = 0;
 };
 
+// How long a text may become, and who is to blame where it becomes longer.
+struct TextBudget {
+  size_t max_bytes = 0;
+  std::string_view component;
+};
+
+enum class Tracing { kBytes, kBeginning };
+
+// Traced by kBytes, a byte of text takes 9 bytes of memory; by kBeginning one byte, and all that is
+// known is which bytes came from the original's first.
 struct TracedText {
   std::string text;          // valid UTF-8
-  std::vector<Span> origin;  // one per byte of `text`; never decreasing
+  std::vector<Span> origin;  // kBytes: one per byte of `text`, never decreasing; else empty
+  Tracing tracing = Tracing::kBytes;
+  size_t n_beginning = 0;  // so many leading bytes came from where the original begins
+  const TextBudget* budget = nullptr;
 
+  TracedText like() const;  // an empty one, traced and bounded as this one
   void reserve(size_t bytes);
+  void clear();
+  // Throws Error(kFile) beyond the budget.
   void append(std::string_view bytes, Span from);
   void append(const TracedText& other, size_t begin, size_t end);  // bytes [begin, end) of `other`
   TracedText slice(size_t begin, size_t end) const;
-  // What bytes [begin, end), at least one, came from.
+  // What bytes [begin, end), at least one, came from. By kBeginning a span is 0 ... 1 for the
+  // original's beginning and 1 ... 1 for all else.
   Span origin_of(size_t begin, size_t end) const {
+    if (tracing == Tracing::kBeginning) return {begin < n_beginning ? 0U : 1U, 1};
     return {origin[begin].begin, origin[end - 1].end};
   }
+
+ private:
+  void check_budget(size_t more) const;
 };
 
 // Reads `raw` as UTF-8; each maximal run of bytes that is not becomes one U+FFFD, as in the Unicode
 // standard's recommendation. Throws Error(kRecord) for texts of 4 GiB and more.
-TracedText trace_utf8(std::string_view raw);
+TracedText trace_utf8(std::string_view raw, Tracing tracing = Tracing::kBytes,
+                      const TextBudget* budget = nullptr);
 
 // The code point that starts at `at` in valid UTF-8, and its length in bytes.
 struct CodePoint {

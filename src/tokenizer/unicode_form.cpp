@@ -68,7 +68,7 @@ std::optional<UnicodeForm> parse_unicode_form(std::string_view name) {
 }
 
 TracedText to_unicode_form(const TracedText& in, UnicodeForm form) {
-  TracedText out;
+  TracedText out = in.like();
   out.reserve(in.text.size());
   const auto is_ascii = [&](size_t at) { return static_cast<unsigned char>(in.text[at]) < 0x80; };
   for (size_t at = 0; at < in.text.size();) {

@@ -1,6 +1,7 @@
 #include "tokenizer/unigram.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -60,24 +61,14 @@ void check(const UnigramPieces& pieces, const std::string& where) {
 
 }  // namespace
 
-// The best way to cut the word up to some byte: its last piece and its score.
-struct Unigram::Node {
-  double score = 0;
-  uint32_t begin = kOpen;  // where the last piece begins
-  int32_t id = 0;
-
-  static constexpr uint32_t kOpen = std::numeric_limits<uint32_t>::max();
-
-  void offer(double other, size_t from, int32_t piece) {
-    if (begin == kOpen || other > score) {
-      *this = {other, static_cast<uint32_t>(from), piece};
-    }
-  }
-};
+// A step of the way through a word, in 4 bytes: a piece by its id, or an unknown character of n
+// bytes as -n.
+constexpr int32_t kNoStep = std::numeric_limits<int32_t>::min();
 
 Unigram::Unigram(UnigramPieces pieces, const std::string& where) : pieces_(std::move(pieces)) {
   check(pieces_, where);
   trie_ = build_trie(pieces_.pieces);
+  for (const std::string& piece : pieces_.pieces) longest_ = std::max(longest_, piece.size());
   unk_score_ = *std::min_element(pieces_.scores.begin(), pieces_.scores.end()) - kUnkPenalty;
   byte_ids_.fill(kNoByte);
   if (pieces_.byte_fallback) {
@@ -87,14 +78,30 @@ Unigram::Unigram(UnigramPieces pieces, const std::string& where) : pieces_(std::
   }
 }
 
-void Unigram::fill_lattice(std::string_view word, std::vector<Node>& best) const {
-  best.assign(word.size() + 1, Node{});
+size_t Unigram::step_size(int32_t step) const {
+  return step < 0 ? static_cast<size_t>(-step) : pieces_.pieces[step].size();
+}
+
+bool Unigram::is_unknown(int32_t step) const { return step < 0 || step == pieces_.unk_id; }
+
+// steps[i] becomes the last step of the best way to the word's byte i, kNoStep where none leads
+// there. Scores are kept as far back as a piece reaches.
+void Unigram::find_last_steps(std::string_view word, std::vector<int32_t>& steps) const {
+  steps.assign(word.size() + 1, kNoStep);
+  const size_t mask = std::bit_ceil(std::min(longest_, word.size()) + 1) - 1;
+  std::vector<double> scores(mask + 1, 0.0);
+  const auto offer = [&](size_t at, double score, int32_t step) {
+    if (steps[at] == kNoStep || score > scores[at & mask]) {
+      steps[at] = step;
+      scores[at & mask] = score;
+    }
+  };
   for (size_t begin = 0; begin < word.size();) {
     const size_t char_size = code_point_at(word, begin).size;
-    const double so_far = best[begin].score;
+    const double so_far = scores[begin & mask];
     bool has_char = false;
     trie_.for_each_prefix(word.substr(begin), [&](size_t length, int32_t id) {
-      best[begin + length].offer(so_far + pieces_.scores[id], begin, id);
+      offer(begin + length, so_far + pieces_.scores[id], id);
       has_char = has_char || length == char_size;
     });
     if (!has_char) {
@@ -102,55 +109,54 @@ void Unigram::fill_lattice(std::string_view word, std::vector<Node>& best) const
         fail(ErrorKind::kRecord, "'{}' is not in the vocabulary, which has no unknown token",
              word.substr(begin, char_size));
       }
-      best[begin + char_size].offer(so_far + unk_score_, begin, *pieces_.unk_id);
+      offer(begin + char_size, so_far + unk_score_, -static_cast<int32_t>(char_size));
     }
     begin += char_size;
   }
 }
 
-void Unigram::encode(std::string_view word, std::vector<WordToken>& tokens) const {
-  constexpr size_t kKeptNodes = 4096;
-  thread_local std::vector<Node> best;
-  fill_lattice(word, best);
+void Unigram::encode(std::string_view word, const TokenSink& sink) const {
+  constexpr size_t kKeptSteps = 4096;
+  thread_local std::vector<int32_t> steps;
+  find_last_steps(word, steps);
 
-  // Backwards along the best way; then forwards, with runs of unknown pieces as one.
-  std::vector<WordToken> path;
-  for (size_t end = word.size(); end > 0; end = best[end].begin) {
-    path.push_back({best[end].id, best[end].begin, end});
+  // Backwards along the best way each step moves from its end to its beginning.
+  int32_t step = steps[word.size()];
+  for (size_t end = word.size(); end > 0;) {
+    end -= step_size(step);
+    std::swap(step, steps[end]);
   }
-  if (best.size() > kKeptNodes) {
-    best = {};
-  }
-  for (size_t i = path.size(); i > 0;) {
-    const WordToken first = path[--i];
-    if (first.id != pieces_.unk_id) {
-      tokens.push_back(first);
-      continue;
+  // Forwards, with runs of unknown characters as one.
+  for (size_t begin = 0; begin < word.size();) {
+    const int32_t first = steps[begin];
+    size_t end = begin + step_size(first);
+    if (!is_unknown(first)) {
+      sink({first, begin, end});
+    } else {
+      while (end < word.size() && is_unknown(steps[end])) end += step_size(steps[end]);
+      emit_unknown(word, begin, end, sink);
     }
-    size_t end = first.end;
-    while (i > 0 && path[i - 1].id == pieces_.unk_id) {
-      end = path[--i].end;
-    }
-    append_unknown(word, first.begin, end, tokens);
+    begin = end;
   }
+  if (steps.size() > kKeptSteps) steps = {};
 }
 
-void Unigram::append_unknown(std::string_view word, size_t begin, size_t end,
-                             std::vector<WordToken>& tokens) const {
+void Unigram::emit_unknown(std::string_view word, size_t begin, size_t end,
+                           const TokenSink& sink) const {
   const std::string_view text = word.substr(begin, end - begin);
   if (const auto id = find(text)) {  // joined, they may be a piece after all
-    tokens.push_back({*id, begin, end});
+    sink({*id, begin, end});
     return;
   }
   const bool as_bytes = std::all_of(text.begin(), text.end(), [&](char c) {
     return byte_ids_[static_cast<unsigned char>(c)] != kNoByte;
   });
   if (!as_bytes) {
-    tokens.push_back({*pieces_.unk_id, begin, end});
+    sink({*pieces_.unk_id, begin, end});
     return;
   }
   for (size_t at = begin; at < end; ++at) {
-    tokens.push_back({byte_ids_[static_cast<unsigned char>(word[at])], at, at + 1});
+    sink({byte_ids_[static_cast<unsigned char>(word[at])], at, at + 1});
   }
 }
 

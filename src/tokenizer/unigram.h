@@ -23,23 +23,24 @@ class Unigram : public WordModel {
   Unigram(UnigramPieces pieces, const std::string& where);
 
   // Linear in the word's length. A character that is no piece costs the lowest score less 10; runs
-  // of them are one unknown token. Of equally good ways, the one whose last piece is longest.
-  void encode(std::string_view word, std::vector<WordToken>& tokens) const override;
+  // of them are one unknown token. Of equally good ways, the one whose last piece is longest. Takes
+  // 4 bytes of memory for each byte of the word.
+  void encode(std::string_view word, const TokenSink& sink) const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.pieces.size()); }
   std::optional<int32_t> find(std::string_view piece) const override { return trie_.find(piece); }
   std::string_view piece(int32_t id) const override;
   std::optional<int32_t> unk_id() const override { return pieces_.unk_id; }
 
  private:
-  struct Node;
-
-  void fill_lattice(std::string_view word, std::vector<Node>& best) const;
-  void append_unknown(std::string_view word, size_t begin, size_t end,
-                      std::vector<WordToken>& tokens) const;
+  void find_last_steps(std::string_view word, std::vector<int32_t>& steps) const;
+  size_t step_size(int32_t step) const;
+  bool is_unknown(int32_t step) const;
+  void emit_unknown(std::string_view word, size_t begin, size_t end, const TokenSink& sink) const;
 
   UnigramPieces pieces_;
   ByteTrie trie_;
   double unk_score_ = 0;
+  size_t longest_ = 4;  // bytes of the longest piece or character
   std::array<int32_t, 256> byte_ids_{};
 };
 

@@ -18,13 +18,13 @@ class WordLevel : public WordModel {
     }
   }
 
-  void encode(std::string_view word, std::vector<WordToken>& tokens) const override {
+  void encode(std::string_view word, const TokenSink& sink) const override {
     const std::optional<int32_t> id = find(word);
     if (!id && !unk_id_) {
       fail(ErrorKind::kRecord, "'{}' is not in the vocabulary, which has no unknown token",
            word.substr(0, 40));
     }
-    tokens.push_back({id ? *id : *unk_id_, 0, word.size()});
+    sink({id ? *id : *unk_id_, 0, word.size()});
   }
   int32_t vocab_size() const override { return static_cast<int32_t>(ids_.size()); }
   std::optional<int32_t> find(std::string_view piece) const override {

@@ -4,6 +4,7 @@
 #define QUINTET_TOKENIZER_WORD_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,12 +20,14 @@ struct WordToken {
   size_t end = 0;
 };
 
+using TokenSink = std::function<void(const WordToken&)>;
+
 class WordModel {
  public:
   virtual ~WordModel() = default;
-  // Appends the tokens of `word`, valid UTF-8 and not empty. Throws Error(kRecord) where it has a
-  // character outside the vocabulary and there is no unknown token. Thread-safe.
-  virtual void encode(std::string_view word, std::vector<WordToken>& tokens) const = 0;
+  // Hands the tokens of `word`, valid UTF-8 and not empty, to `sink`. Throws Error(kRecord) where
+  // it has a character outside the vocabulary and there is no unknown token. Thread-safe.
+  virtual void encode(std::string_view word, const TokenSink& sink) const = 0;
   virtual int32_t vocab_size() const = 0;
   virtual std::optional<int32_t> find(std::string_view piece) const = 0;
   virtual std::string_view piece(int32_t id) const = 0;  // "" where there is none
