@@ -62,6 +62,22 @@ TEST(Checkpoint, JoinsShards) {
             "'tied' is not in 1.safetensors, where the index says it is");
 }
 
+TEST(Checkpoint, JoinsShardsOfTheHubCacheAndNamesThemAsGiven) {
+  const TestFolder folder;
+  folder.write("models--x/blobs/11", shard("a", 1));
+  folder.write("models--x/blobs/22", shard("b", 2));
+  folder.write("models--x/blobs/33",
+               R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
+  const fs::path snapshot = folder.path() / "models--x/snapshots/0123abcd";
+  fs::create_directories(snapshot);
+  fs::create_symlink("../../blobs/11", snapshot / "1.safetensors");
+  fs::create_symlink("../../blobs/22", snapshot / "2.safetensors");
+  fs::create_symlink("../../blobs/33", snapshot / "model.safetensors.index.json");
+  const auto checkpoint = Checkpoint::open(snapshot);
+  EXPECT_EQ(value_of(*checkpoint, "b"), 2);
+  EXPECT_EQ(checkpoint->find("b")->file->path(), snapshot / "2.safetensors");
+}
+
 TEST(Checkpoint, JoinsTorchShardsOfBothKinds) {
   const TestFolder folder;
   folder.write("pytorch_model.bin.index.json", R"({"weight_map": {"plain": "1.bin"}})");
