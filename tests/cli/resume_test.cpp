@@ -120,6 +120,28 @@ TEST_F(Resume, AfterADiskThatIsFullAtTheEnd) {
   EXPECT_EQ(read_file(folder_ / "out.jsonl"), read_file(folder_ / "whole.jsonl"));
 }
 
+TEST_F(Resume, ASecondRunKeepsOutOfTheFirstOnesOutput) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) {  // enough for the first run to outlast the second
+    text += ">r" + std::to_string(i) + "\n" + std::string(50, 'M');
+    for (int number = i; number > 0; number /= 4) text += "ACDE"[number % 4];
+    text += "\n";
+  }
+  write_file(input_, text);
+  RunSettings settings = signal_in_the_middle(SIGKILL, "out.safetensors");
+  const auto middle = settings.signal_now;
+  settings.signal_now = [&] {
+    const int signal = middle();
+    if (signal == 0) return signal;
+    const Outcome second = run("out.safetensors", {"--overwrite"});
+    EXPECT_EQ(second.code, 2);
+    EXPECT_THAT(second.err, HasSubstr("out.safetensors.spool"));
+    return signal;
+  };
+  ASSERT_EQ(run("out.safetensors", {}, settings).signal, SIGKILL);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out.safetensors.spool"));
+}
+
 TEST_F(Resume, OfNothingIsAPlainStartAndOfAWholeRunNothingToDo) {
   write_file(input_, ">a\nMK\n>b\n>c\nMV\n");
   EXPECT_EQ(run("out.safetensors", {"--resume"}).code, 1);  // b is empty
