@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/cpu_device.h"
 #include "backends/reference/reference_device.h"
 #include "models/fake_checkpoint.h"
 #include "quintet/error.h"
@@ -249,7 +250,10 @@ TEST(T5Encoder, ActivationBytesAreExact) {
     Tiny t(tiny(type));
     const StackCost cost = t.model->cost(DType::kFloat32);
     for (const int32_t length : {64, 1280}) {
-      ReferenceDevice device;
+      CpuDeviceOptions one_thread;
+      one_thread.name = "cpu:0";
+      one_thread.threads = 1;
+      CpuDevice device(one_thread);
       const auto stage = t.model->load_stage(t.checkpoint, device, {0, 3}, DType::kFloat32);
       const size_t weights = device.memory().used;
       stage->forward(batch_of({std::vector<int32_t>(static_cast<size_t>(length), 4)}), {});
@@ -258,7 +262,7 @@ TEST(T5Encoder, ActivationBytesAreExact) {
       const double planned =
           cost.activation_bytes_per_token * length + per_len * length +
           cost.activation_bytes_per_tile_row * std::min<double>(length, cost.tile_rows);
-      EXPECT_NEAR(static_cast<double>(device.memory().peak - weights), planned, 0.01 * planned);
+      EXPECT_NEAR(static_cast<double>(device.memory().peak - weights), planned, 0.03 * planned);
     }
   }
 }

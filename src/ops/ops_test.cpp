@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
+#include "backends/cpu/cpu_device.h"
 #include "backends/reference/reference_device.h"
 #include "ops/attention.h"
 #include "ops/feed_forward.h"
@@ -29,8 +31,10 @@ std::vector<float> numbers(int64_t n, uint32_t seed) {
   return values;
 }
 
-struct Layer {
-  Layer() {
+template <typename AnyDevice>
+struct LayerOn {
+  template <typename... Args>
+  explicit LayerOn(Args&&... args) : device(std::forward<Args>(args)...) {
     const std::vector<float> ones(kModel, 1);
     device.upload(ones.data(), norm);
   }
@@ -62,7 +66,7 @@ struct Layer {
     return hidden;
   }
 
-  ReferenceDevice device;
+  AnyDevice device;
   Workspace workspace{device};
   Tensor norm = device.allocate(1, kModel, DType::kFloat32);
   std::unique_ptr<Weight> q = weight(8, kModel, 2);
@@ -71,6 +75,7 @@ struct Layer {
   std::unique_ptr<Weight> wi = weight(kWide, kModel, 5);
   std::unique_ptr<Weight> wo = weight(kModel, kWide, 6);
 };
+using Layer = LayerOn<ReferenceDevice>;
 
 // By the plain definition, all rows at once, in the same order of operations.
 TEST(Ops, TilesDoNotChangeOneBit) {
@@ -110,7 +115,10 @@ TEST(Ops, TilesDoNotChangeOneBit) {
 }
 
 TEST(Ops, WorkBuffersAreKeptAndAreWhatIsPlanned) {
-  Layer layer;
+  CpuDeviceOptions one_thread;
+  one_thread.name = "cpu:0";
+  one_thread.threads = 1;
+  LayerOn<CpuDevice> layer(one_thread);
   const size_t weights = layer.device.memory().used;
   const ActivationBytes planned = activation_bytes(kModel, 8, kWide);
   const int64_t n = kTileRows + 37;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/row_stride.h"
+
 namespace quintet::ops {
 
 Tensor Workspace::get(Slot slot, int64_t rows, int64_t cols) {
@@ -23,9 +25,10 @@ int64_t ActivationBytes::of(int64_t n_tokens) const {
 
 ActivationBytes activation_bytes(int64_t d_model, int64_t inner, int64_t d_ff) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(float));
-  return {
-      .per_token = kSize * (d_model + 2 * inner),             // hidden; K and V
-      .per_tile_row = kSize * (d_model + 2 * inner + d_ff)};  // norm; Q and context; wi's output
+  const auto row = [](int64_t cols) { return kSize * row_stride(cols); };
+  return {.per_token = row(d_model) + row(2 * inner),  // hidden; K and V
+                                                       // norm; Q and context; wi's output
+          .per_tile_row = row(d_model) + 2 * row(inner) + row(d_ff)};
 }
 
 }  // namespace quintet::ops

@@ -32,7 +32,8 @@ class Workspace {
   std::array<Tensor, static_cast<size_t>(Slot::kCount)> slots_;
 };
 
-// Bytes of activations while blocks of this shape run on a batch, hidden states included:
+// Bytes of activations while blocks of this shape run on a batch, hidden states included, the rows
+// as far apart as a CPU device lays them (others need a little less):
 // per_token * n_tokens + per_tile_row * min(n_tokens, kTileRows).
 struct ActivationBytes {
   int64_t per_token = 0;

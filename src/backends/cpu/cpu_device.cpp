@@ -10,6 +10,7 @@
 #include "backends/cpu/packed_weight.h"
 #include "backends/cpu/schedule.h"
 #include "core/error.h"
+#include "core/row_stride.h"
 
 namespace quintet {
 
@@ -63,15 +64,7 @@ void CpuDevice::wake() { lending_->wake(); }
 
 Tensor CpuDevice::allocate(int64_t rows, int64_t cols, DType dtype) {
   assert(rows >= 0 && cols >= 0);
-  // Rows of a matrix are a few cache lines more than a power of two apart, so that the rows of a
-  // tile do not meet in the same cache sets.
-  const int64_t in_line = 64 / static_cast<int64_t>(size_of(dtype));
-  int64_t stride = cols;
-  if (rows > 1) {
-    stride = (cols + in_line - 1) / in_line * in_line;
-    if (stride >= 4 * in_line) stride += in_line;
-    if (stride * static_cast<int64_t>(size_of(dtype)) % 4096 == 0) stride += in_line;
-  }
+  const int64_t stride = rows > 1 ? row_stride(cols, dtype) : cols;
   const size_t bytes = static_cast<size_t>(rows * stride) * size_of(dtype);
   return {memory_->allocate(bytes), rows, cols, stride, dtype};
 }
