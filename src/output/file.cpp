@@ -17,7 +17,7 @@
 namespace quintet {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{4} << 20;
+constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kWriteBytes = size_t{1} << 30;  // one call to write() takes no more than 2 GiB
 
 int flags_of(File::Mode mode) {
