@@ -17,6 +17,23 @@ std::string reason_of_failure() {
   return reason.empty() ? "unknown reason" : reason;
 }
 
+// Bytes of metadata, as they stand in the file, that are kept in memory, where they take about ten
+// times as much. By itself the library lets its cache grow with the
+// number of datasets, up to 32 MiB.
+constexpr size_t kCacheBytes = size_t{128} << 10;
+
+void bound_cache(hid_t access) {
+  H5AC_cache_config_t config;
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  if (H5Pget_mdc_config(access, &config) < 0) return;  // it is larger then, no more
+  config.set_initial_size = 1;
+  config.initial_size = config.min_size = config.max_size = kCacheBytes;
+  config.incr_mode = H5C_incr__off;
+  config.flash_incr_mode = H5C_flash_incr__off;
+  config.decr_mode = H5C_decr__off;
+  H5Pset_mdc_config(access, &config);
+}
+
 herr_t add_key(hid_t /*group*/, const char* name, const H5L_info_t* /*info*/, void* keys) {
   static_cast<std::vector<std::string>*>(keys)->emplace_back(name);
   return 0;
@@ -54,6 +71,10 @@ Hdf5File::Hdf5File(const std::filesystem::path& path, Mode mode) : name_(path.st
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "format version");
   // Network folders often cannot lock; the spool's lock already keeps two runs apart.
   check(H5Pset_file_locking(access, 0, 1), "locking");
+  bound_cache(access);
+  // Datasets pass whole or in large pieces. A buffer for small ones would stay in a free list of
+  // its size, up to 16 MiB of them for records of many lengths.
+  check(H5Pset_sieve_buf_size(access, 0), "buffer");
   text_type_ = Hid(check(H5Tcopy(H5T_C_S1), "text type"), H5Tclose);
   check(H5Tset_size(text_type_, H5T_VARIABLE), "text type");
   check(H5Tset_cset(text_type_, H5T_CSET_UTF8), "text type");
