@@ -13,6 +13,7 @@
 #include "engine/record_encoder.h"
 #include "engine/version.h"
 #include "input/reader.h"
+#include "output/writer.h"
 #include "placement/calibration.h"
 #include "placement/memory_limits.h"
 
@@ -86,13 +87,32 @@ double mean_length(const std::vector<int32_t>& lengths) {
   return all / static_cast<double>(lengths.size());
 }
 
-// Results on their way to the output: those of the pipeline's ends and one being written.
-int64_t host_row_bytes(const LengthProfile& profile, const Options& options,
-                       const EncoderModel& model) {
-  constexpr double kBatches = 4;
-  auto rows = static_cast<double>(profile.tokens_per_batch);
-  if (options.pool) rows = std::ceil(rows / mean_length(profile.lengths));
-  return static_cast<int64_t>(kBatches * rows * sizeof(float)) * model.d_model();
+// What the run will hold of main memory beside the model; `longest` is filled in per question.
+HostLoad host_load(const Options& options, const EncoderModel& model, const Layout& layout,
+                   int64_t n_threads) {
+  const bool pooled = options.pool.has_value();
+  auto rows = static_cast<double>(layout.profile.tokens_per_batch);
+  if (pooled) rows = std::ceil(rows / mean_length(layout.profile.lengths));
+  const OutputFormat format = options.output_format    ? *options.output_format
+                              : options.output.empty() ? OutputFormat::kHdf5
+                                                       : output_format_of(options.output);
+  return {.d_model = model.d_model(),
+          .batch_rows = static_cast<int64_t>(rows),
+          .longest_rows = pooled ? 1 : 0,
+          .n_records = layout.profile.n_records,
+          .bytes_per_number =
+              static_cast<int64_t>(size_of(options.output_dtype.value_or(DType::kFloat32))),
+          .hdf5 = format == OutputFormat::kHdf5,
+          .n_stages = static_cast<int64_t>(layout.devices.size()),
+          .n_threads = n_threads};
+}
+
+// Of the process, where the longest record has so many tokens.
+int64_t program_bytes(const Layout& layout, int64_t longest) {
+  HostLoad load = layout.host;
+  load.longest = longest;
+  if (load.longest_rows == 0) load.longest_rows = longest;
+  return layout.resident_bytes + host_bytes(load);
 }
 
 // Micro-batches are no larger than all records together.
@@ -116,7 +136,9 @@ void check_limits(const MemoryLimits& limits, const std::vector<std::string>& de
 Plan plan_for(const StackCost& cost, const Layout& layout, int64_t n_tokens) {
   LengthProfile profile = layout.profile;
   profile.lengths = {static_cast<int32_t>(std::min(n_tokens, kLongestRecord))};
-  return evaluate_map(cost, layout.map, layout.devices, profile, layout.context);
+  std::vector<DeviceSpec> devices = layout.devices;
+  devices.front().fixed_bytes = program_bytes(layout, n_tokens);
+  return evaluate_map(cost, layout.map, devices, profile, layout.context);
 }
 
 // The longest record whose activations fit beside the weights, by bisection over the plan.
@@ -197,12 +219,16 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
       layout.context.other_dtypes.emplace_back(name_of(other), model.cost(other));
     }
   }
+  int64_t n_threads = 0;
   for (const auto& name : devices) {
     layout.devices.push_back(spec_of(name, options, limits, layout.dtype));
+    n_threads += options.threads > 0 ? options.threads : find_device(name).n_cores;
   }
   const StackCost cost = model.cost(layout.dtype);
-  const int64_t host_bytes = resident_bytes() + host_row_bytes(layout.profile, options, model);
-  layout.devices.front().fixed_bytes = host_bytes;
+  layout.host = host_load(options, model, layout, n_threads);
+  layout.resident_bytes = resident_bytes();
+  layout.devices.front().fixed_bytes =
+      program_bytes(layout, *std::ranges::max_element(layout.profile.lengths));
 
   switch (map_option.rule) {
     case MapRule::kAuto:

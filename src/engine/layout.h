@@ -9,6 +9,7 @@
 
 #include "engine/loaded_encoder.h"
 #include "engine/options.h"
+#include "placement/host_bytes.h"
 #include "placement/planner.h"
 #include "quintet/device_map.h"
 
@@ -21,6 +22,8 @@ struct Layout {
   std::vector<DeviceSpec> devices;
   DeviceMap map;
   Plan plan;
+  HostLoad host;                  // beside the model; without the longest record
+  int64_t resident_bytes = 0;     // of the process when the plan was made
   int64_t longest_that_fits = 0;  // tokens of one record, given the map and the memory
 };
 
