@@ -15,7 +15,6 @@
 #include "engine/inspect.h"
 #include "engine/layout.h"
 #include "engine/tokenize.h"
-#include "output/paths.h"
 #include "placement/report.h"
 #include "placement/svg.h"
 #include "progress.h"
@@ -125,9 +124,7 @@ int command_embed(const Options& options, const Invocation& invocation) {
 }
 
 int command_plan(const Options& options, const Invocation& /*invocation*/) {
-  if (!options.svg.empty()) check_writable(options.svg, "--svg");
-  check_no_clash(
-      {{"--svg", options.svg}, {"--input", options.input, true}, {"--model", options.model, true}});
+  check_plan_files(options);
   const EncoderFolder folder = EncoderFolder::open(options.model);
   const Layout layout =
       make_layout(folder, options, expected_records(options, *folder.model, true));

@@ -13,6 +13,7 @@
 #include "engine/record_encoder.h"
 #include "engine/version.h"
 #include "input/reader.h"
+#include "output/paths.h"
 #include "output/writer.h"
 #include "placement/calibration.h"
 #include "placement/memory_limits.h"
@@ -197,6 +198,12 @@ std::string why_too_long(const EncoderModel& model, const Layout& layout, int64_
       "{} tokens do not fit into the memory of this layout, at most {} do{}; a wider "
       "--max-memory, more devices or --dtype bfloat16 make room",
       n_tokens, layout.longest_that_fits, plan.fits ? "" : " (" + plan.problem + ")");
+}
+
+void check_plan_files(const Options& options) {
+  if (!options.svg.empty()) check_writable(options.svg, "--svg");
+  check_no_clash(
+      {{"--svg", options.svg}, {"--input", options.input, true}, {"--model", options.model, true}});
 }
 
 Layout make_layout(const EncoderFolder& folder, const Options& options,
