@@ -1,8 +1,8 @@
 // Matrix products and attention of one CPU core against OpenBLAS sgemm on the same core: the layer
 // shapes of the T5 family, f32 and bf16 weights. All contestants run in one process and take turns,
 // so that what else the machine does hits them alike; a ratio is the median over the turns. On a
-// processor that OpenBLAS does not know it takes its oldest kernels ("Prescott"): the fair yardstick
-// is then the fastest that runs, say OPENBLAS_CORETYPE=SkylakeX.
+// processor that OpenBLAS does not know it takes its oldest kernels ("Prescott"): the fair
+// yardstick is then the fastest that runs, say OPENBLAS_CORETYPE=SkylakeX.
 //
 //   quintet_gemm_bench [--core N] [--turns N] [--rows M,M,...] [--isa avx2|avx512] [NAME...]
 //
