@@ -8,6 +8,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "output/test_folder.h"
+
 namespace quintet {
 namespace {
 
@@ -19,15 +21,12 @@ using testing::IsEmpty;
 class Identity : public testing::Test {
  protected:
   Identity() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     fs::copy(fs::path(QUINTET_SOURCE) / "examples" / "prott5-tiny", folder_ / "model");
     write(folder_ / "in.fasta", ">a\nMK\n");
     options_.model = (folder_ / "model").string();
     options_.input = (folder_ / "in.fasta").string();
     before_ = identity();
   }
-  ~Identity() override { fs::remove_all(folder_); }
 
   static void write(const fs::path& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
@@ -47,7 +46,7 @@ class Identity : public testing::Test {
     return keys;
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / "quintet identity";
+  TestFolder folder_;
   Options options_;
   nlohmann::json before_;
 };

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/sanitized.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/testing.h"
 #include "tokenizer/tokenizer.h"
@@ -130,14 +131,6 @@ TEST(LoadTokenizer, LongTextsTakeLinearTime) {
   EXPECT_LT(seconds(std::string(2'000'000, ' ') + std::string(2'000'000, 'a')), 30);
   EXPECT_LT(seconds(marks), 30);
 }
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // How much more memory than before a call takes at its peak, per byte of the text.
 double bytes_per_byte(const Tokenizer& tokenizer, const std::string& text, bool with_offsets) {

@@ -144,8 +144,8 @@ TEST(Safetensors, RefusesInLittleTimeAndMemory) {
     const std::string what = problem(file);
     EXPECT_NE(what, "");
     EXPECT_LT(what.size(), 400U);
-    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 10) << what;
-    EXPECT_LT(peak_kib() - before, 50 * 1024) << what;
+    EXPECT_LT(std::clock() - start, kSanitized ? CLOCKS_PER_SEC : CLOCKS_PER_SEC / 10) << what;
+    EXPECT_LT(peak_kib() - before, (kSanitized ? 500 : 50) * 1024) << what;
   }
 }
 
