@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "core/sanitized.h"
 #include "weights/test_files.h"
 
 namespace quintet {
