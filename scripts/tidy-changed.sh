@@ -15,4 +15,4 @@ for file in "${changed[@]}"; do
 done
 echo "${#files[@]} files differ from $base"
 [[ ${#files[@]} -eq 0 ]] && exit 0
-printf '%s\n' "${files[@]}" | xargs -P 2 -n 2 clang-tidy --quiet -p build/release
+printf '%s\n' "${files[@]}" | xargs -P 2 -n 2 clang-tidy --quiet --extra-arg=-Wno-unknown-warning-option -p build/release
