@@ -58,7 +58,7 @@ std::vector<float> values(size_t n) {
 }
 
 Tensor filled(Device& device, int64_t rows, int64_t cols) {
-  const Tensor tensor = device.allocate(rows, cols);
+  Tensor tensor = device.allocate(rows, cols);
   device.upload(values(static_cast<size_t>(rows * cols)).data(), tensor);
   return tensor;
 }

@@ -45,7 +45,7 @@ fs::path resolve(const fs::path& file, const std::string& shard) {
   }
   std::error_code error;
   const fs::path folder = fs::canonical(file.parent_path(), error);
-  const fs::path target = error ? fs::path() : fs::canonical(file.parent_path() / name, error);
+  fs::path target = error ? fs::path() : fs::canonical(file.parent_path() / name, error);
   if (error) refuse(file, shard, "cannot be found: " + error.message());
   if (!may_hold(folder, target)) {
     refuse(
