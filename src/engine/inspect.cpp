@@ -19,7 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-std::string preset_name(ProteinPreset preset) {
+std::string preset_text(ProteinPreset preset) {
   switch (preset) {
     case ProteinPreset::kProtT5:
       return "a piece per residue, with word marks (prott5)";
@@ -35,7 +35,7 @@ Facts tokenizer_facts(const std::string& folder) {
   try {
     const auto tokenizer = load_tokenizer(folder);
     facts.emplace_back("tokenizer", fmt::format("{} tokens", tokenizer->vocab_size()));
-    facts.emplace_back("protein preset", preset_name(detect_preset(*tokenizer)));
+    facts.emplace_back("protein preset", preset_text(detect_preset(*tokenizer)));
   } catch (const Error& error) {
     facts.emplace_back("tokenizer", error.what());
   }

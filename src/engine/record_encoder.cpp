@@ -34,18 +34,9 @@ void RecordEncoder::prepare() {
 
 std::string RecordEncoder::reading() {
   if (is_fasta_ && protein_options_.preset == ProteinPreset::kAuto) prepare();
-  switch (protein_options_.preset) {
-    case ProteinPreset::kProtT5:
-      return "prott5";
-    case ProteinPreset::kProstT5Aa:
-      return "prostt5-aa";
-    case ProteinPreset::kProstT53di:
-      return "prostt5-3di";
-    case ProteinPreset::kAnkh:
-      return "ankh";
-    default:
-      return "text";
-  }
+  const ProteinPreset preset = protein_options_.preset;
+  if (preset == ProteinPreset::kNone || preset == ProteinPreset::kAuto) return "text";
+  return std::string(preset_name(preset));
 }
 
 EncodedRecord RecordEncoder::encode(const Record& record) {

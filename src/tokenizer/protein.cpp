@@ -43,6 +43,19 @@ std::string lower_all(std::string_view letters) {
   return result;
 }
 
+std::string_view preset_prefix(ProteinPreset preset) {
+  if (preset == ProteinPreset::kProstT5Aa) return "<AA2fold>";
+  return preset == ProteinPreset::kProstT53di ? "<fold2AA>" : "";
+}
+
+// How a message shows a byte of the sequence.
+std::string show(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte > 0x20 && byte < 0x7F ? fmt::format("'{}'", c) : fmt::format("byte 0x{:02X}", byte);
+}
+
+}  // namespace
+
 std::string_view preset_name(ProteinPreset preset) {
   switch (preset) {
     case ProteinPreset::kAuto:
@@ -60,19 +73,6 @@ std::string_view preset_name(ProteinPreset preset) {
   }
   return "none";
 }
-
-std::string_view preset_prefix(ProteinPreset preset) {
-  if (preset == ProteinPreset::kProstT5Aa) return "<AA2fold>";
-  return preset == ProteinPreset::kProstT53di ? "<fold2AA>" : "";
-}
-
-// How a message shows a byte of the sequence.
-std::string show(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte > 0x20 && byte < 0x7F ? fmt::format("'{}'", c) : fmt::format("byte 0x{:02X}", byte);
-}
-
-}  // namespace
 
 ProteinPreset detect_preset(const Tokenizer& tokenizer) {
   if (has_all(tokenizer, kResidues, word_id)) {

@@ -61,6 +61,9 @@ class ProteinEncoder {
   std::vector<int32_t> after_;
 };
 
+// As --protein spells it: "auto", "prott5", ..., "none".
+std::string_view preset_name(ProteinPreset preset);
+
 // What `auto` means for this vocabulary: kProtT5 (a token for each residue that stands as a word,
 // "▁A"), kAnkh (bare letters, no blanks), or kNone.
 ProteinPreset detect_preset(const Tokenizer& tokenizer);
