@@ -84,7 +84,7 @@ ProteinPreset detect_preset(const Tokenizer& tokenizer) {
                                                                 : ProteinPreset::kNone;
 }
 
-ProteinEncoder::ProteinEncoder(const Tokenizer& tokenizer, ProteinOptions options)
+ProteinEncoder::ProteinEncoder(const Tokenizer& tokenizer, const ProteinOptions& options)
     : preset_(options.preset), stop_as_x_(options.stop_as_x) {
   if (preset_ == ProteinPreset::kAuto || preset_ == ProteinPreset::kNone) {
     fail(ErrorKind::kUsage, "--protein {} says nothing about how to encode a protein",

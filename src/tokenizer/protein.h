@@ -39,7 +39,7 @@ struct EncodedProtein {
 class ProteinEncoder {
  public:
   // Throws Error(kUsage) where the vocabulary does not have what the preset needs.
-  ProteinEncoder(const Tokenizer& tokenizer, ProteinOptions options);
+  ProteinEncoder(const Tokenizer& tokenizer, const ProteinOptions& options);
   EncodedProtein encode(std::string_view residues) const;  // thread-safe
   ProteinPreset preset() const { return preset_; }
 
