@@ -14,7 +14,9 @@
 #include <string>
 
 #include "core/host_view.h"
+#include "core/logit_edit.h"
 #include "core/micro_batch.h"
+#include "core/step_batch.h"
 #include "core/tensor.h"
 
 namespace quintet {
@@ -42,6 +44,11 @@ struct PackOptions {
   DType dtype = DType::kFloat32;
   bool gated =
       false;  // two parts of one shape, wi_0 and wi_1: y = activation(x wi_0^T) * (x wi_1^T)
+  // The parts lie in the file as [d_in, d_out] (GPT-2's Conv1D); of each, columns
+  // [first_column, first_column + n_columns) are packed, all behind the first where n_columns is 0.
+  bool transposed = false;
+  int64_t first_column = 0;
+  int64_t n_columns = 0;
 };
 
 enum class Activation {
@@ -50,13 +57,17 @@ enum class Activation {
   kGeluTanh,  // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): "gelu_new"
   kGeluErf,   // 0.5 x (1 + erf(x / sqrt(2))): "gelu"
   kSilu,      // x / (1 + exp(-x)): "silu", "swish"
+  kTanh,
+  kGeluQuick,  // x / (1 + exp(-1.702 x)): "quick_gelu"
 };
 
-// What a linear does to its sums before they are stored: activation(sum), times the gate where the
-// weight has one; then y = that, or y += that.
+// What a linear does to its sums before they are stored: activation(scale * sum + bias), times the
+// gate where the weight has one; then y = that, or y += that.
 struct Epilogue {
   Activation activation = Activation::kNone;
   bool accumulate = false;  // y += ..., the residual
+  float scale = 1.0F;
+  Tensor bias = {};  // [1, d_out] float32; empty: none. Not with a gate.
 };
 
 struct AttentionArgs {
@@ -67,6 +78,26 @@ struct AttentionArgs {
 };
 
 enum class Pooling { kMean, kFirst, kLast };
+
+// Keys and values of one block for many sequences, in pages of kPageTokens tokens, laid out as its
+// device likes it.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  virtual int64_t n_pages() const = 0;
+  virtual size_t bytes() const = 0;
+  virtual const void* owner() const { return nullptr; }  // its Device; null: not told, not checked
+};
+
+struct KvShape {
+  int64_t n_heads = 0;
+  int64_t d_kv = 0;  // of one head
+
+  // Of keys and values in float32, as every device lays them out.
+  int64_t bytes_per_page() const {
+    return 2 * kPageTokens * n_heads * d_kv * static_cast<int64_t>(sizeof(float));
+  }
+};
 
 class Device {
  public:
@@ -104,10 +135,20 @@ class Device {
   virtual std::unique_ptr<Weight> pack(std::span<const HostView> parts, PackOptions options) = 0;
 
   // y[i] = table[ids[i]]; table: [vocab_size, d_model] in any floating dtype, ids checked.
-  virtual void embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y) = 0;
+  // With `accumulate` y[i] += that. A float32 table may also be a tensor of activations.
+  virtual void embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y,
+                         bool accumulate = false) = 0;
+  // The same from a packed matrix, one without a gate: y[i] = row ids[i] of w, [n, d_in]. A model
+  // whose head is its embedding keeps one copy of it.
+  virtual void weight_rows(std::span<const int32_t> ids, const Weight& w, const Tensor& y) = 0;
 
   // y[i] = weight * x[i] / sqrt(mean(x[i]^2) + eps); weight: [1, cols] float32. y may be x.
   virtual void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& y) = 0;
+
+  // y[i] = weight * (x[i] - mean(x[i])) / sqrt(variance(x[i]) + eps) + bias; weight, bias: [1,
+  // cols] float32; the variance is the mean of squared distances from the mean. y may be x.
+  virtual void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                          const Tensor& y) = 0;
 
   // y[n, d_out] = epilogue(x[n, d_in] * w[d_out, d_in]^T), summed in float32.
   virtual void linear(const Tensor& x, const Weight& w, const Epilogue& epilogue,
@@ -121,6 +162,32 @@ class Device {
   virtual void attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          const Tensor& position_bias, const MicroBatch& batch, int64_t first_row,
                          const AttentionArgs& args, const Tensor& y) = 0;
+
+  // Decoding with caches. Every row is one query of its own sequence.
+  virtual std::unique_ptr<KvCache> make_kv_cache(const KvShape& shape, int64_t n_pages) = 0;
+  virtual void kv_copy(std::span<const PageCopy> copies, KvCache& cache) = 0;
+  // Keeps row i of k and v, [n, n_heads * d_kv], in slots[i]; -1: nowhere.
+  virtual void kv_write(const Tensor& k, const Tensor& v, std::span<const int32_t> slots,
+                        KvCache& cache) = 0;
+  // Row i of q attends to the first n_keys[i] keys of its table: the bits are those of attention()
+  // with causal over the same keys at positions 0, 1, ...  q, y: [n_rows, n_heads * d_kv]; y may be
+  // q. position_bias as in attention(), the row's own position being n_keys[i] - 1; args.causal
+  // does not count.
+  virtual void cached_attention(const Tensor& q, const KvCache& cache, const PageTable& pages,
+                                const Tensor& position_bias, const AttentionArgs& args,
+                                const Tensor& y) = 0;
+
+  // Choosing tokens. Logits: [n, vocab_size] float32.
+  // x[i] -= log(sum(exp(x[i]))), the sum in 16 virtual lanes.
+  virtual void log_softmax(const Tensor& x) = 0;
+  virtual void edit(std::span<const LogitEdit> edits, const Tensor& x) = 0;  // in their order
+  // The k largest of each row, largest first, of equal ones the lower index first; NaN counts as
+  // the smallest. ids, values: [n * k] on the host, ready on return. k <= cols.
+  virtual void top_k(const Tensor& x, int64_t k, std::span<int32_t> ids,
+                     std::span<float> values) = 0;
+  // values[i] = x[rows[i]][columns[i]], on the host, ready on return.
+  virtual void pick(const Tensor& x, std::span<const int32_t> rows,
+                    std::span<const int32_t> columns, std::span<float> values) = 0;
 
   // y[s] = pooled rows [begin[s], end[s]) of x, the rows added in order; a range without rows gives
   // zeros. With `normalize`, y[s] is then divided by its Euclidean norm (zeros stay zeros).

@@ -14,14 +14,18 @@ struct BlockCost {
   double flops_per_token = 0;  // matrix products
   double attention_flops_per_token_key = 0;  // per token and per key it attends to
   double activation_bytes_per_max_len = 0;   // a position bias of its own (uMT5), see StackCost
+  int64_t cache_bytes_per_page = 0;          // keys and values of kPageTokens tokens; 0: no cache
 };
 
 // One stack (encoder, decoder) as placement sees it.
 struct StackCost {
   std::vector<BlockCost> blocks;  // [n_layers]
   int64_t first_bytes = 0;        // weights that go with block 0: the embedding table
-  int64_t last_bytes = 0;         // weights that go with the last block: the final norm
-  int64_t per_stage_bytes = 0;    // weights that every stage keeps a copy of: T5's shared bias
+  int64_t last_bytes = 0;         // weights that go with the last block: the final norm, the head
+  int64_t shared_bytes = 0;       // in both of them, held once where one stage is both: a tied head
+  int64_t last_params = 0;        // of the head's matrix, which counts as work of the last block
+  double last_flops_per_token = 0;
+  int64_t per_stage_bytes = 0;  // weights that every stage keeps a copy of: T5's shared bias
   int64_t d_model = 0;
 
   // Bytes of activations on one device while a micro-batch of n_tokens passes, its own hidden
