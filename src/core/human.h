@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
+#include <concepts>
 #include <string>
 
 namespace quintet {
@@ -21,6 +21,11 @@ inline std::string human_bytes(double bytes) {
   }
   const int digits = std::fabs(bytes) < 9.995 ? 2 : std::fabs(bytes) < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", bytes, digits, units[unit]);
+}
+
+template <std::integral Integer>
+std::string human_bytes(Integer bytes) {
+  return human_bytes(static_cast<double>(bytes));
 }
 
 }  // namespace quintet
