@@ -49,6 +49,19 @@ struct DeviceMapOption {
 // Error(kUsage) or, for a file, Error(kFile).
 DeviceMapOption parse_device_map(const std::string& text);
 
+// Which blocks of each stack sit where; empty: the model has no such stack.
+struct StackMaps {
+  DeviceMap encoder;
+  DeviceMap decoder;
+};
+
+// The maps of a model with so many blocks in its stacks, 0 where it has no such stack, from an
+// option that is `even` (over `devices`) or given. Each has passed assert_device_map(). Throws
+// Error(kUsage) that names the stack: also where the option has a map for a stack that the model
+// lacks, or none for one that it has.
+StackMaps stack_maps(const DeviceMapOption& option, int64_t n_encoder_layers,
+                     int64_t n_decoder_layers, const std::vector<std::string>& devices);
+
 // {"cpu[0]":[0,1],"cpu[1]":[2,3]}: what parse_device_map() reads.
 std::string device_map_text(const DeviceMap& device_map);
 

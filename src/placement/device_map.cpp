@@ -162,6 +162,27 @@ DeviceMapOption read_option(const json& value, const std::string& where, ErrorKi
   return option;
 }
 
+// What the option has for one stack of a model.
+DeviceMap stack_map(const DeviceMapOption& option, const DeviceMap& given, int64_t n_layers,
+                    const std::vector<std::string>& devices, const std::string& stack) {
+  const bool named = option.per_stack && !given.empty();
+  if (n_layers == 0) {
+    if (named) {
+      fail(ErrorKind::kUsage,
+           "--device-map has a map for the {}, this model has none; leave it out", stack);
+    }
+    return {};
+  }
+  if (option.rule != MapRule::kGiven) return get_device_map(n_layers, devices);
+  if (given.empty()) {
+    fail(ErrorKind::kUsage,
+         "--device-map has no map for the {}, whose blocks are {}; add \"{}\": {}", stack,
+         block_range(0, n_layers), stack, "{...}");
+  }
+  assert_device_map(given, n_layers, stack);
+  return given;
+}
+
 // {0: [0, 1]} as Python prints the maps of old: not JSON, so it is told apart before parsing.
 bool has_bare_number_keys(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n{");
@@ -263,6 +284,26 @@ DeviceMapOption parse_device_map(const std::string& text) {
          text);
   }
   return read_option(parse_json_file(text, kMapLimits), text, ErrorKind::kFile);
+}
+
+StackMaps stack_maps(const DeviceMapOption& option, int64_t n_encoder_layers,
+                     int64_t n_decoder_layers, const std::vector<std::string>& devices) {
+  StackMaps maps;
+  try {
+    maps.encoder = stack_map(option, option.encoder, n_encoder_layers, devices, "encoder");
+    maps.decoder = stack_map(option, option.decoder, n_decoder_layers, devices, "decoder");
+  } catch (const Error& error) {
+    const bool for_both = option.rule == MapRule::kGiven && !option.per_stack;
+    if (!for_both || n_encoder_layers == n_decoder_layers || n_encoder_layers == 0 ||
+        n_decoder_layers == 0) {
+      throw;
+    }
+    fail(error.kind(),
+         "{} (a map that names no stack stands for both; this model has {} encoder "
+         "and {} decoder blocks: write {{\"encoder\": {}, \"decoder\": {}}})",
+         error.what(), n_encoder_layers, n_decoder_layers, "{...}", "{...}");
+  }
+  return maps;
 }
 
 std::string device_map_text(const DeviceMap& device_map) {

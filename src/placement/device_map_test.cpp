@@ -116,6 +116,48 @@ TEST(DeviceMap, ParsesOneMapPerStack) {
             (DeviceMap{{"a", {0, 2, 2}}}));
 }
 
+TEST(StackMaps, AMapForEachStack) {
+  const auto option =
+      parse_device_map(R"({"encoder": {"a": [0, 1], "b": [2]}, "decoder": {"b": [0]}})");
+  const StackMaps maps = stack_maps(option, 3, 1, {});
+  EXPECT_EQ(maps.encoder, (DeviceMap{{"a", {0, 1}}, {"b", {2}}}));
+  EXPECT_EQ(maps.decoder, (DeviceMap{{"b", {0}}}));
+}
+
+TEST(StackMaps, AMapWithoutStacksIsForAllThatTheModelHas) {
+  const auto option = parse_device_map(R"({"a": [0, 1], "b": [2]})");
+  const DeviceMap map = {{"a", {0, 1}}, {"b", {2}}};
+  EXPECT_EQ(stack_maps(option, 3, 3, {}).encoder, map);
+  EXPECT_EQ(stack_maps(option, 3, 3, {}).decoder, map);
+  EXPECT_TRUE(stack_maps(option, 0, 3, {}).encoder.empty());
+  EXPECT_EQ(stack_maps(option, 0, 3, {}).decoder, map);
+  EXPECT_THAT(message([&] { stack_maps(option, 3, 1, {}); }),
+              AllOf(HasSubstr("decoder device map does not hold each of blocks 0 once"),
+                    HasSubstr("extra blocks: 1-2"), HasSubstr("3 encoder and 1 decoder blocks")));
+}
+
+TEST(StackMaps, EvenIsForEachStackByItself) {
+  const StackMaps maps = stack_maps(parse_device_map("even"), 6, 2, {"a", "b"});
+  EXPECT_EQ(maps.encoder, get_device_map(6, {"a", "b"}));
+  EXPECT_EQ(maps.decoder, get_device_map(2, {"a", "b"}));
+  EXPECT_TRUE(stack_maps(parse_device_map("even"), 0, 2, {"a"}).encoder.empty());
+}
+
+TEST(StackMaps, WrongStacksAndBlocksAreNamed) {
+  const auto both = parse_device_map(R"({"encoder": {"a": [0, 1]}, "decoder": {"a": [0, 1, 3]}})");
+  EXPECT_THAT(message([&] { stack_maps(both, 2, 3, {}); }),
+              AllOf(HasSubstr("decoder device map"), HasSubstr("missing blocks: 2"),
+                    HasSubstr("extra blocks: 3")));
+  EXPECT_THAT(message([&] { stack_maps(both, 0, 3, {}); }),
+              AllOf(HasSubstr("a map for the encoder"), HasSubstr("this model has none")));
+  EXPECT_THAT(message([&] { stack_maps(both, 2, 0, {}); }), HasSubstr("a map for the decoder"));
+  const auto half = parse_device_map(R"({"encoder": {"a": [0, 1]}})");
+  EXPECT_THAT(message([&] { stack_maps(half, 2, 3, {}); }),
+              AllOf(HasSubstr("no map for the decoder"), HasSubstr("blocks are 0-2"),
+                    HasSubstr("add \"decoder\": {...}")));
+  EXPECT_THAT(message([&] { stack_maps(half, 0, 3, {}); }), HasSubstr("a map for the encoder"));
+}
+
 TEST(DeviceMap, ParseErrorsSayWhatIsMeant) {
   for (const char* text : {"{0: [0, 1]}", R"({"0": [0, 1]})"}) {
     EXPECT_THAT(message([&] { parse_device_map(text); }),
