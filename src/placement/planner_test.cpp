@@ -146,6 +146,25 @@ TEST(Planner, BytesAreCounted) {
             700 * 1024 + 128 * 4096 + 700 * (64 + 16) + 2 * 700 * 256 * 4);
 }
 
+// A head as dear as two blocks, tied to the embedding table: it is work of the last stage, and its
+// table counts twice only where the ends are apart.
+TEST(Planner, AHeadCountsAsWorkAndItsTableOnce) {
+  auto cost = stack(4);
+  cost.last_bytes = 5 * kMiB;
+  cost.shared_bytes = 5 * kMiB;
+  cost.last_params = 5 * kMiB / 4;
+  cost.last_flops_per_token = 2 * 2e7;
+  for (BlockCost& block : cost.blocks) block.attention_flops_per_token_key = 0;
+  const std::vector<DeviceSpec> two = {device("a", 1, 1000 * kMiB), device("b", 1, 1000 * kMiB)};
+  const Plan plan = plan_stages(cost, two, lengths({300}));
+  EXPECT_EQ(plan.stages[0].last_block, 3);
+  EXPECT_NEAR(plan.stages[0].seconds_per_token, plan.stages[1].seconds_per_token, 1e-12);
+  EXPECT_EQ(plan.stages[0].weight_bytes, 35 * kMiB + 1024);
+  EXPECT_EQ(plan.stages[1].weight_bytes, 15 * kMiB + 1024);
+  const Plan one = plan_stages(cost, {two[0]}, lengths({300}));
+  EXPECT_EQ(one.stages[0].weight_bytes, 45 * kMiB + 1024);
+}
+
 // 10 records of 300 under a budget of 600 are 5 micro-batches: 5 of (5 + 2 - 1) slots.
 TEST(Planner, AFiniteRunHasAStartAndAnEnd) {
   auto profile = lengths({300}, 10);

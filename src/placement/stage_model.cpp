@@ -15,35 +15,43 @@ constexpr int32_t kDefaultLength = 300;
 // be no faster than that, however few tokens there are.
 double block_seconds(const BlockCost& block, const DeviceSpec& device, double mean_keys,
                      double tokens_per_batch) {
-  double products = block.flops_per_token / device.flops_per_second;
-  if (device.bytes_per_second > 0) {
-    products = std::max(products, static_cast<double>(block.weight_bytes) /
-                                      (device.bytes_per_second * tokens_per_batch));
-  }
-  return products +
+  const auto bytes = static_cast<double>(block.weight_bytes);
+  return product_seconds(device, block.flops_per_token, bytes / tokens_per_batch) +
          block.attention_flops_per_token_key * mean_keys / device.attention_flops_per_second;
 }
 
 }  // namespace
 
+double product_seconds(const DeviceSpec& device, double flops, double weight_bytes) {
+  const double computing = flops / device.flops_per_second;
+  if (!(device.bytes_per_second > 0)) return computing;
+  return std::max(computing, weight_bytes / device.bytes_per_second);
+}
+
+double head_bytes(const StackCost& cost) {
+  return cost.last_params > 0 ? static_cast<double>(cost.last_bytes) : 0;
+}
+
+void check_speed(const DeviceSpec& device) {
+  if (!(device.flops_per_second > 0) || !(device.attention_flops_per_second > 0)) {
+    fail(ErrorKind::kUsage, "{}: its speed is {} and {} flops/s, expected above 0", device.name,
+         device.flops_per_second, device.attention_flops_per_second);
+  }
+}
+
 StageModel::StageModel(const StackCost& cost, const std::vector<DeviceSpec>& devices,
                        const LengthProfile& profile)
-    : cost_(cost), devices_(devices), profile_(profile), bytes_(1, 0), bias_(1, 0) {
+    : cost_(cost), devices_(devices), profile_(profile), bytes_(cost) {
   read_profile();
-  for (const BlockCost& block : cost.blocks) {
-    bytes_.push_back(bytes_.back() + block.weight_bytes);
-    bias_.push_back(bias_.back() + block.activation_bytes_per_max_len);
-  }
   for (const DeviceSpec& device : devices) {
-    if (!(device.flops_per_second > 0) || !(device.attention_flops_per_second > 0)) {
-      fail(ErrorKind::kUsage, "{}: its speed is {} and {} flops/s, expected above 0", device.name,
-           device.flops_per_second, device.attention_flops_per_second);
-    }
+    check_speed(device);
     auto& seconds = seconds_.emplace_back(1, 0.0);
     for (const BlockCost& block : cost.blocks) {
       seconds.push_back(seconds.back() +
                         block_seconds(block, device, mean_keys_, tokens_per_batch_));
     }
+    seconds.back() +=
+        product_seconds(device, cost.last_flops_per_token, head_bytes(cost) / tokens_per_batch_);
   }
 }
 
@@ -61,7 +69,7 @@ void StageModel::read_profile() {
     token_keys += n * n;
     packed += length < budget ? n : 0;
     alone += length < budget ? 0 : 1;
-    peak_len_ = std::max(peak_len_, static_cast<int64_t>(n));
+    peak_.max_len = std::max(peak_.max_len, static_cast<int64_t>(n));
   }
   mean_keys_ = token_keys / tokens;
   const auto sampled = static_cast<double>(lengths.size());
@@ -70,41 +78,18 @@ void StageModel::read_profile() {
   const double batches =
       std::max(1.0, std::ceil(packed * scale / static_cast<double>(budget)) + alone * scale);
   tokens_per_batch_ = tokens * scale / batches;
-  peak_tokens_ = std::max(budget, peak_len_);
+  peak_.tokens = std::max(budget, peak_.max_len);
+  peak_.n_waiting = std::max<int64_t>(0, profile_.batches_in_flight - 1);
   if (profile_.n_records > 0) {
     n_batches_ = std::llround(batches);
     const auto all = static_cast<int64_t>(std::ceil(tokens * scale));
-    peak_tokens_ = std::max(std::min(budget, all), peak_len_);
+    peak_.tokens = std::max(std::min(budget, all), peak_.max_len);
   }
 }
 
 double StageModel::seconds_per_token(size_t device, int64_t first, int64_t last) const {
   const auto& seconds = seconds_[device];
   return seconds[static_cast<size_t>(last)] - seconds[static_cast<size_t>(first)];
-}
-
-int64_t StageModel::weight_bytes(int64_t first, int64_t last) const {
-  int64_t bytes = bytes_[static_cast<size_t>(last)] - bytes_[static_cast<size_t>(first)];
-  bytes += cost_.per_stage_bytes;
-  if (first == 0) bytes += cost_.first_bytes;
-  if (last == n_layers()) bytes += cost_.last_bytes;
-  return bytes;
-}
-
-int64_t StageModel::activation_bytes(int64_t first, int64_t last) const {
-  const double bias = cost_.activation_bytes_per_max_len + bias_[static_cast<size_t>(last)] -
-                      bias_[static_cast<size_t>(first)];
-  const auto tokens = static_cast<double>(peak_tokens_);
-  double bytes = cost_.activation_bytes_per_token * tokens +
-                 cost_.activation_bytes_per_tile_row *
-                     static_cast<double>(std::min(peak_tokens_, cost_.tile_rows)) +
-                 bias * static_cast<double>(peak_len_);
-  // What waits before the first stage is token ids, before the others hidden states in float32.
-  if (first > 0) {
-    bytes += static_cast<double>(std::max<int64_t>(0, profile_.batches_in_flight - 1)) * tokens *
-             static_cast<double>(cost_.d_model) * 4;
-  }
-  return static_cast<int64_t>(std::ceil(bytes));
 }
 
 int64_t StageModel::needed_bytes(size_t device, int64_t first, int64_t last) const {
