@@ -101,6 +101,14 @@ void CpuDevice::embedding(std::span<const int32_t> ids, const Tensor& table, con
   });
 }
 
+void CpuDevice::weight_rows(std::span<const int32_t> ids, const Weight& w, const Tensor& y) {
+  assert(static_cast<int64_t>(ids.size()) == y.rows() && w.d_in() == y.cols());
+  const auto& packed = dynamic_cast<const PackedWeight&>(w);
+  for_rows(pool_, y.rows(), y.cols(), [&](int64_t row) {
+    packed.widen_row(ids[static_cast<size_t>(row)], y.row<float>(row));
+  });
+}
+
 void CpuDevice::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& y) {
   assert(x.rows() == y.rows() && x.cols() == y.cols() && weight.cols() == x.cols());
   const RowKernels& kernels = row_kernels(isa_);
@@ -115,6 +123,7 @@ void CpuDevice::linear(const Tensor& x, const Weight& w, const Epilogue& epilogu
   const auto& packed = dynamic_cast<const PackedWeight&>(w);
   assert(packed.isa() == isa_ && x.cols() == w.d_in() && y.cols() == w.d_out());
   assert(x.rows() == y.rows());
+  assert(epilogue.bias.empty() || (!w.gated() && epilogue.bias.cols() == w.d_out()));
   if (x.rows() == 0) return;
   run_linear({x.row<float>(0), x.stride()}, static_cast<size_t>(x.rows()), packed.view(), epilogue,
              {y.row<float>(0), y.stride()}, isa_, pool_);

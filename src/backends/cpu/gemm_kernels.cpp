@@ -49,7 +49,7 @@ HWY_INLINE void finish_row(const float* sums, size_t cols, float* y) {
 }
 
 struct FinishCall {
-  const float* sums;  // [rows][2 * lanes]
+  float* sums;  // [rows][2 * lanes]
   size_t rows;
   size_t cols;  // of y that the panel covers
   float* y;
@@ -76,7 +76,7 @@ Finish finish_for(bool gated, bool accumulate) {
                     : &finish_tile<kActivation, false, false>;
 }
 
-Finish finish_for(const Epilogue& epilogue, bool gated) {
+Finish finish_for(const TileEpilogue& epilogue, bool gated) {
   switch (epilogue.activation) {
     case Activation::kRelu:
       return finish_for<Activation::kRelu>(gated, epilogue.accumulate);
@@ -86,22 +86,56 @@ Finish finish_for(const Epilogue& epilogue, bool gated) {
       return finish_for<Activation::kGeluErf>(gated, epilogue.accumulate);
     case Activation::kSilu:
       return finish_for<Activation::kSilu>(gated, epilogue.accumulate);
+    case Activation::kTanh:
+      return finish_for<Activation::kTanh>(gated, epilogue.accumulate);
+    case Activation::kGeluQuick:
+      return finish_for<Activation::kGeluQuick>(gated, epilogue.accumulate);
     case Activation::kNone:
       break;
   }
   return finish_for<Activation::kNone>(gated, epilogue.accumulate);
 }
 
-FinishCall finish_call(const LinearTile& tile, const float* sums, size_t row, size_t rows,
-                       size_t panel) {
-  const size_t width = tile.w.gated ? kLanes : kPanelCols;
-  const size_t col = panel * width;
-  return {.sums = sums,
-          .rows = rows,
-          .cols = std::min(width, tile.w.d_out - col),
-          .y = tile.y.row(row) + col,
-          .y_stride = tile.y.stride};
+// sums = scale * sums + bias; with a gate the first vector alone, which has no bias.
+void scale_and_shift(const TileEpilogue& epilogue, bool gated, size_t col, const FinishCall& call) {
+  const F32 d;
+  const Vec scale = hn::Set(d, epilogue.scale);
+  HWY_ALIGN float whole[kPanelCols] = {};
+  if (epilogue.bias != nullptr) std::copy_n(epilogue.bias + col, call.cols, whole);
+  const Vec bias[2] = {hn::Load(d, whole), hn::Load(d, whole + kLanes)};
+  for (size_t i = 0; i < call.rows; ++i) {
+    for (size_t j = 0; j < (gated ? 1 : 2); ++j) {
+      float* sums = call.sums + i * kPanelCols + j * kLanes;
+      hn::Store(hn::MulAdd(hn::Load(d, sums), scale, bias[j]), d, sums);
+    }
+  }
 }
+
+// What is left to do once a tile's sums of one panel are whole.
+class Finisher {
+ public:
+  explicit Finisher(const LinearTile& tile)
+      : tile_(tile),
+        finish_(finish_for(tile.epilogue, tile.w.gated)),
+        affine_(tile.epilogue.bias != nullptr || tile.epilogue.scale != 1.0F) {}
+
+  void operator()(float* sums, size_t row, size_t rows, size_t panel) const {
+    const size_t width = tile_.w.gated ? kLanes : kPanelCols;
+    const size_t col = panel * width;
+    const FinishCall call{.sums = sums,
+                          .rows = rows,
+                          .cols = std::min(width, tile_.w.d_out - col),
+                          .y = tile_.y.row(row) + col,
+                          .y_stride = tile_.y.stride};
+    if (affine_) scale_and_shift(tile_.epilogue, tile_.w.gated, col, call);
+    finish_(call);
+  }
+
+ private:
+  const LinearTile& tile_;
+  const Finish finish_;
+  const bool affine_;
+};
 
 // ---- Panels by dtype.
 
@@ -141,7 +175,7 @@ void many_rows(const LinearTile& tile) {
   auto* sums = reinterpret_cast<float*>(
       thread_scratch((sums_floats + (widen ? depth * kPanelCols : 0)) * sizeof(float)));
   float* wide = sums + sums_floats;
-  const Finish finish = finish_for(tile.epilogue, tile.w.gated);
+  const Finisher finish(tile);
   const MicroKernel* kernels =
       micro_kernels(widen ? PanelKind::kF32 : kind_of(tile.w.dtype), Order::kRows, 1);
 
@@ -184,7 +218,7 @@ void many_rows(const LinearTile& tile) {
              .prefetch = reinterpret_cast<const char*>(
                  next != nullptr && share < next_bytes ? next + share : b)});
         if (part + 1 == n_depths) {
-          finish(finish_call(tile, acc, tile.row_begin + begin, count, panel));
+          finish(acc, tile.row_begin + begin, count, panel);
         }
       }
     }
@@ -194,7 +228,7 @@ void many_rows(const LinearTile& tile) {
 // ---- Few rows: the time goes into reading the weights, so that several panels are read at once,
 // which also hides the latency of the multiply-adds.
 
-void few_rows_group(const LinearTile& tile, size_t panel, int n_panels, Finish finish,
+void few_rows_group(const LinearTile& tile, size_t panel, int n_panels, const Finisher& finish,
                     float* sums) {
   const size_t rows = tile.row_end - tile.row_begin;
   const size_t panel_bytes = tile.w.d_in * row_bytes_of(tile.w.dtype);
@@ -211,14 +245,14 @@ void few_rows_group(const LinearTile& tile, size_t panel, int n_panels, Finish f
        .scale = nullptr,
        .prefetch = reinterpret_cast<const char*>(b) + static_cast<size_t>(n_panels) * panel_bytes});
   for (size_t p = 0; p < static_cast<size_t>(n_panels); ++p) {
-    finish(finish_call(tile, sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p));
+    finish(sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p);
   }
 }
 
 void few_rows(const LinearTile& tile) {
   const int rows = static_cast<int>(tile.row_end - tile.row_begin);
   auto* sums = reinterpret_cast<float*>(thread_scratch(4 * kFewRows * kPanelCols * sizeof(float)));
-  const Finish finish = finish_for(tile.epilogue, tile.w.gated);
+  const Finisher finish(tile);
   size_t panel = tile.panel_begin;
   while (panel < tile.panel_end) {
     int n_panels = 4;

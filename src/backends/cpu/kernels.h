@@ -30,24 +30,34 @@ struct MatrixView {  // row-major float32
   float* row(size_t i) const { return data + static_cast<ptrdiff_t>(i) * stride; }
 };
 
+// Epilogue, its bias as an address: [d_out], or null.
+struct TileEpilogue {
+  Activation activation = Activation::kNone;
+  bool accumulate = false;
+  float scale = 1.0F;
+  const float* bias = nullptr;
+};
+
 // y = epilogue(x * panels), rows [row_begin, row_end) by panels [panel_begin, panel_end).
 struct LinearTile {
   MatrixView x;
   MatrixView y;
   PanelView w;
-  Epilogue epilogue;
+  TileEpilogue epilogue;
   size_t row_begin = 0;
   size_t row_end = 0;
   size_t panel_begin = 0;
   size_t panel_end = 0;
 };
 
-// The rows of w that make one panel, and where they go.
+// The columns of one panel as the file holds them, and where they go: rows of w, or columns of a w
+// that lies transposed.
 struct PackTask {
-  const std::byte* rows[32] = {};  // null: zeros
+  const std::byte* columns[32] = {};  // where each starts; null: zeros
+  size_t step = 0;                    // bytes from one element of a column to the next
   DType source = DType::kFloat32;
   DType target = DType::kFloat32;
-  size_t d_in = 0;
+  size_t n = 0;  // elements of each column
   std::byte* panel = nullptr;
 };
 

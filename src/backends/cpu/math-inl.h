@@ -82,6 +82,21 @@ HWY_INLINE V erfc_of_scaled(D d, V x) {
   return hn::Div(hn::Mul(e, p), hn::MulAdd(two, t, one));
 }
 
+// tanh within 2 ulp: x + x^3 q(x^2) near zero, q fitted to |x| <= 0.625 (relative error 4e-9), and
+// 1 - 2 / (e^(2 |x|) + 1) beyond; NaN for NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tanh(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  const V two = hn::Set(d, 2.0F);
+  const V a = hn::Abs(x);
+  const V square = hn::Mul(x, x);
+  const V q = polynomial(d, square, -0x1.75e1bap-8F, 0x1.522696p-6F, -0x1.b83c5ap-5F,
+                         0x1.110726p-3F, -0x1.555532p-2F);
+  const V near = hn::MulAdd(hn::Mul(x, square), q, x);
+  const V far = hn::Sub(one, hn::Div(two, hn::Add(exp(d, hn::Mul(two, a)), one)));
+  return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625F)), near, hn::CopySign(far, x));
+}
+
 template <Activation kActivation, class D, class V = hn::Vec<D>>
 HWY_INLINE V activate(D d, V x) {
   const V one = hn::Set(d, 1.0F);
@@ -98,6 +113,10 @@ HWY_INLINE V activate(D d, V x) {
     return hn::Mul(hn::Mul(hn::Set(d, 0.5F), x), twice_phi);
   } else if constexpr (kActivation == Activation::kSilu) {
     return hn::Div(x, hn::Add(one, exp(d, hn::Neg(x))));
+  } else if constexpr (kActivation == Activation::kGeluQuick) {
+    return hn::Div(x, hn::Add(one, exp(d, hn::Mul(x, hn::Set(d, -1.702F)))));
+  } else if constexpr (kActivation == Activation::kTanh) {
+    return tanh(d, x);
   } else {
     return x;
   }

@@ -1,5 +1,5 @@
-// Rows of a weight matrix to one panel: transposed, widened or rounded to the panel's dtype.
-// Included once per instruction set.
+// Columns of a weight matrix to one panel: transposed where need be, widened or rounded to the
+// panel's dtype. Included once per instruction set.
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -61,8 +61,36 @@ HWY_INLINE void transpose_eight(Vec8* r) {
   }
 }
 
-// out[k][2 * lanes] for k in [0, n): the elements [k_begin, k_begin + n) of the task's rows.
-inline void transpose_rows(const PackTask& task, size_t k_begin, size_t n, float* out) {
+// One step of k of eight columns, whose elements lie side by side or anywhere.
+HWY_INLINE void copy_eight(const std::byte* const* columns, size_t offset, DType source,
+                           float* out) {
+  const auto size = static_cast<ptrdiff_t>(size_of(source));
+  bool adjacent = columns[0] != nullptr;
+  for (ptrdiff_t i = 1; i < 8; ++i) {
+    adjacent = adjacent && columns[i] != nullptr && columns[i] - columns[0] == i * size;
+  }
+  if (adjacent) {
+    hn::Store(load_eight(columns[0] + offset, source), F32x8(), out);
+    return;
+  }
+  for (size_t i = 0; i < 8; ++i) {
+    out[i] = 0.0F;
+    if (columns[i] != nullptr) widen(columns[i] + offset, source, 1, out + i);
+  }
+}
+
+// out[k][2 * lanes] for k in [0, n): the elements [k_begin, k_begin + n) of the task's columns.
+inline void copy_columns(const PackTask& task, size_t k_begin, size_t n, float* out) {
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t c = 0; c < 2 * kLanes; c += 8) {
+      copy_eight(task.columns + c, (k_begin + k) * task.step, task.source,
+                 out + k * 2 * kLanes + c);
+    }
+  }
+}
+
+// The same where the elements of a column lie side by side.
+inline void transpose_columns(const PackTask& task, size_t k_begin, size_t n, float* out) {
   const F32x8 d;
   const size_t size = size_of(task.source);
   for (size_t c = 0; c < 2 * kLanes; c += 8) {
@@ -70,8 +98,9 @@ inline void transpose_rows(const PackTask& task, size_t k_begin, size_t n, float
     for (; k + 8 <= n; k += 8) {
       Vec8 r[8];
       for (size_t i = 0; i < 8; ++i) {
-        const std::byte* row = task.rows[c + i];
-        r[i] = row == nullptr ? hn::Zero(d) : load_eight(row + (k_begin + k) * size, task.source);
+        const std::byte* column = task.columns[c + i];
+        r[i] = column == nullptr ? hn::Zero(d)
+                                 : load_eight(column + (k_begin + k) * size, task.source);
       }
       transpose_eight(r);
       for (size_t i = 0; i < 8; ++i) hn::Store(r[i], d, out + (k + i) * 2 * kLanes + c);
@@ -79,8 +108,8 @@ inline void transpose_rows(const PackTask& task, size_t k_begin, size_t n, float
     for (; k < n; ++k) {
       for (size_t i = 0; i < 8; ++i) {
         float value = 0.0F;
-        const std::byte* row = task.rows[c + i];
-        if (row != nullptr) widen(row + (k_begin + k) * size, task.source, 1, &value);
+        const std::byte* column = task.columns[c + i];
+        if (column != nullptr) widen(column + (k_begin + k) * size, task.source, 1, &value);
         out[k * 2 * kLanes + c + i] = value;
       }
     }
@@ -127,14 +156,15 @@ inline bool pack_panel(const PackTask& task) {
   constexpr size_t kChunk = 128;  // steps of k that stay in the first-level cache
   HWY_ALIGN float buffer[kChunk * 2 * kLanes];
   const size_t row_bytes = 2 * kLanes * size_of(task.target);
+  const auto read = task.step == size_of(task.source) ? &transpose_columns : &copy_columns;
   bool fits = true;
-  for (size_t k = 0; k < task.d_in; k += kChunk) {
-    const size_t n = std::min(kChunk, task.d_in - k);
+  for (size_t k = 0; k < task.n; k += kChunk) {
+    const size_t n = std::min(kChunk, task.n - k);
     std::byte* out = task.panel + k * row_bytes;
     if (task.target == DType::kFloat32) {
-      transpose_rows(task, k, n, reinterpret_cast<float*>(out));
+      read(task, k, n, reinterpret_cast<float*>(out));
     } else {
-      transpose_rows(task, k, n, buffer);
+      read(task, k, n, buffer);
       fits = store_rows(buffer, n, task.target, out) && fits;
     }
   }

@@ -1,4 +1,4 @@
-// Weights of a linear layer in panels, and how they get there from a checkpoint's rows.
+// Weights of a linear layer in panels, and how they get there from a checkpoint's matrices.
 #ifndef QUINTET_BACKENDS_CPU_PACKED_WEIGHT_H_
 #define QUINTET_BACKENDS_CPU_PACKED_WEIGHT_H_
 
@@ -16,8 +16,8 @@ namespace quintet {
 
 class PackedWeight final : public Weight {
  public:
-  // Packs all rows of `parts` on the pool's threads. Throws Error(kFile) where a value does not fit
-  // into float16, Error(kMemory) where the panels do not fit into memory.
+  // Packs `parts`, all of one dtype, on the pool's threads. Throws Error(kFile) where a value does
+  // not fit into float16, Error(kMemory) where the panels do not fit into memory.
   PackedWeight(std::span<const HostView> parts, PackOptions options, Isa isa, CpuMemory& memory,
                ThreadPool& pool);
 
@@ -29,9 +29,11 @@ class PackedWeight final : public Weight {
 
   Isa isa() const { return isa_; }  // whose panels these are
   const PanelView& view() const { return view_; }
+  void widen_row(int64_t row, float* y) const;  // y: [d_in]; of a weight without a gate
 
  private:
   const Isa isa_;
+  const size_t lanes_;
   PanelView view_;
   std::shared_ptr<Buffer> buffer_;
 };

@@ -21,6 +21,11 @@ void run_linear(const MatrixView& x, size_t rows, const PanelView& w, const Epil
                 const MatrixView& y, Isa isa, ThreadPool& pool) {
   if (rows == 0 || w.n_panels == 0) return;
   const GemmKernels& kernels = gemm_kernels(isa);
+  const TileEpilogue tile_epilogue{
+      .activation = epilogue.activation,
+      .accumulate = epilogue.accumulate,
+      .scale = epilogue.scale,
+      .bias = epilogue.bias.empty() ? nullptr : epilogue.bias.row<float>(0)};
   const size_t most_rows = kInnerTiles * kernels.max_rows;
   const size_t row_blocks = (rows + most_rows - 1) / most_rows;
   size_t panels = std::min(w.n_panels, kTileCols / (2 * kernels.lanes));
@@ -36,7 +41,7 @@ void run_linear(const MatrixView& x, size_t rows, const PanelView& w, const Epil
     kernels.linear_tile({.x = x,
                          .y = y,
                          .w = w,
-                         .epilogue = epilogue,
+                         .epilogue = tile_epilogue,
                          .row_begin = rows * row / row_blocks,
                          .row_end = rows * (row + 1) / row_blocks,
                          .panel_begin = w.n_panels * col / col_blocks,
