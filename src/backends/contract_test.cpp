@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/device.h"
@@ -238,8 +239,9 @@ TEST_P(Contract, LinearInEveryDType) {
 }
 
 TEST_P(Contract, LinearWithEveryActivation) {
-  for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGeluTanh,
-                                      Activation::kGeluErf, Activation::kSilu}) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf,
+        Activation::kSilu, Activation::kTanh, Activation::kGeluQuick}) {
     SCOPED_TRACE(static_cast<int>(activation));
     for (const bool gated : {false, true}) {
       for (const bool accumulate : {false, true}) {
@@ -248,6 +250,130 @@ TEST_P(Contract, LinearWithEveryActivation) {
                             {.activation = activation, .accumulate = accumulate});
         });
       }
+    }
+  }
+}
+
+// activation(scale * sum + bias), at sizes that leave parts of panels, by both kernels.
+TEST_P(Contract, LinearScalesAndAddsABias) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const LinearShape shape :
+         {LinearShape{1, 1, 1}, {1, 40, 33}, {3, 300, 31}, {29, 513, 50}, {64, 20, 97}}) {
+      SCOPED_TRACE(testing::Message() << shape.rows << " " << shape.d_in << " " << shape.d_out);
+      const auto bias = numbers(static_cast<size_t>(shape.d_out), 13, 3);
+      const auto run = [&](Epilogue epilogue, bool with_bias, bool gated) {
+        compare([&](Device& device) {
+          if (with_bias) epilogue.bias = put(device, bias, 1, shape.d_out);
+          return run_linear(device, shape, DType::kFloat32, {.dtype = dtype, .gated = gated},
+                            epilogue);
+        });
+      };
+      run({}, true, false);
+      run({.activation = Activation::kGeluTanh, .accumulate = true}, true, false);
+      run({.activation = Activation::kTanh, .scale = 0.3F}, true, false);
+      run({.accumulate = true, .scale = -2.5F}, false, false);
+      run({.activation = Activation::kSilu, .scale = 0.7F}, false, true);
+    }
+  }
+}
+
+std::vector<std::byte> transposed(const std::vector<std::byte>& bytes, int64_t rows, int64_t cols) {
+  const size_t size = bytes.size() / static_cast<size_t>(rows * cols);
+  std::vector<std::byte> to(bytes.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; ++j) {
+      std::memcpy(to.data() + static_cast<size_t>(j * rows + i) * size,
+                  bytes.data() + static_cast<size_t>(i * cols + j) * size, size);
+    }
+  }
+  return to;
+}
+
+struct Matrix {
+  std::vector<std::byte> bytes;
+  HostView view;
+
+  Matrix(DType dtype, std::vector<std::byte> values, int64_t rows, int64_t cols)
+      : bytes(std::move(values)),
+        view{.name = "w", .data = bytes.data(), .dtype = dtype, .shape = {rows, cols}} {}
+};
+
+// A matrix that lies transposed gives the same weight as its rows do, whole and in parts.
+TEST_P(Contract, PacksTransposedMatrices) {
+  for (const DType stored : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const DType packed : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      for (const LinearShape shape : {LinearShape{2, 1, 1}, {3, 70, 45}, {9, 300, 101}}) {
+        const auto n = static_cast<size_t>(shape.d_in * shape.d_out);
+        const Matrix rows(stored, stored_as(stored, numbers(n, 14)), shape.d_out, shape.d_in);
+        const Matrix columns(stored, transposed(rows.bytes, shape.d_out, shape.d_in), shape.d_in,
+                             shape.d_out);
+        const auto x = put(*device_, numbers(static_cast<size_t>(shape.rows * shape.d_in), 15),
+                           shape.rows, shape.d_in);
+        const auto product = [&](const std::vector<HostView>& parts, const PackOptions& options) {
+          const auto weight = device_->pack(parts, options);
+          const Tensor y = device_->allocate(shape.rows, weight->d_out());
+          device_->linear(x, *weight, {.activation = Activation::kGeluErf}, y);
+          return get(*device_, y);
+        };
+        const auto part = [&](int64_t first, int64_t count) {
+          HostView view = rows.view;
+          view.data = rows.view.row(first);
+          view.shape[0] = count;
+          return view;
+        };
+        const PackOptions all{.dtype = packed, .transposed = true};
+        EXPECT_EQ(product({columns.view}, all), product({rows.view}, {.dtype = packed}));
+        EXPECT_EQ(product({columns.view, columns.view}, all),
+                  product({rows.view, rows.view}, {.dtype = packed}));
+        EXPECT_EQ(product({columns.view, columns.view},
+                          {.dtype = packed, .gated = true, .transposed = true}),
+                  product({rows.view, rows.view}, {.dtype = packed, .gated = true}));
+        const int64_t first = shape.d_out / 3;
+        const int64_t count = (shape.d_out + 1) / 2;
+        const HostView wanted = part(first, count);
+        const HostView tail = part(first, shape.d_out - first);
+        EXPECT_EQ(
+            product(
+                {columns.view, columns.view},
+                {.dtype = packed, .transposed = true, .first_column = first, .n_columns = count}),
+            product({wanted, wanted}, {.dtype = packed}));
+        EXPECT_EQ(
+            product({columns.view}, {.dtype = packed, .transposed = true, .first_column = first}),
+            product({tail}, {.dtype = packed}));
+      }
+    }
+  }
+}
+
+TEST_P(Contract, TransposedWeightsEqualTheReference) {
+  const LinearShape shape{5, 60, 77};
+  const Matrix w(DType::kFloat16,
+                 stored_as(DType::kFloat16, numbers(static_cast<size_t>(60 * 77), 16)), 60, 77);
+  compare([&](Device& device) {
+    const auto weight = device.pack(
+        {&w.view, 1},
+        {.dtype = DType::kBFloat16, .transposed = true, .first_column = 7, .n_columns = 50});
+    const Tensor y = device.allocate(shape.rows, 50);
+    device.linear(put(device, numbers(static_cast<size_t>(5 * 60), 17), 5, 60), *weight, {}, y);
+    return y;
+  });
+}
+
+TEST_P(Contract, WeightRowsAreThoseOfTheMatrix) {
+  for (const DType packed : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const LinearShape shape : {LinearShape{0, 1, 1}, {0, 7, 40}, {0, 513, 69}}) {
+      const auto values = numbers(static_cast<size_t>(shape.d_in * shape.d_out), 18);
+      const auto last = static_cast<int32_t>(shape.d_out - 1);
+      const std::vector<int32_t> ids = {last, 0, last / 2, last / 3, last, 16 % (last + 1)};
+      const auto op = [&](Device& device) {
+        const Matrix w(DType::kFloat32, stored_as(DType::kFloat32, values), shape.d_out,
+                       shape.d_in);
+        const auto weight = device.pack({&w.view, 1}, {.dtype = packed});
+        const Tensor y = device.allocate(static_cast<int64_t>(ids.size()), shape.d_in);
+        device.weight_rows(ids, *weight, y);
+        return y;
+      };
+      EXPECT_EQ(get(*device_, op(*device_)), get(reference_, op(reference_)));
     }
   }
 }

@@ -159,6 +159,34 @@ TEST(Ops, WrongArgumentsAreRefused) {
   EXPECT_THAT(message_of([&] { pack(device, {}, {}); }), HasSubstr("0 parts"));
 }
 
+TEST(Ops, PartsOfAWeightThatDoNotFitAreRefused) {
+  ReferenceDevice device;
+  const std::vector<float> zeros(24);
+  const auto view = [&](int64_t rows, int64_t cols, DType dtype = DType::kFloat32) {
+    return HostView{.name = "w",
+                    .data = reinterpret_cast<const std::byte*>(zeros.data()),
+                    .dtype = dtype,
+                    .shape = {rows, cols}};
+  };
+  const auto refusal = [&](const std::vector<HostView>& parts, const PackOptions& options) {
+    return message_of([&] { pack(device, parts, options); });
+  };
+  const PackOptions transposed{.transposed = true};
+  EXPECT_THAT(refusal({view(2, 3), view(2, 4)}, {}), HasSubstr("[2, 4], 'w' beside it [2, 3]"));
+  EXPECT_THAT(refusal({view(2, 3), view(4, 3)}, transposed), HasSubstr("[4, 3]"));
+  EXPECT_THAT(refusal({view(2, 3), view(2, 4)}, {.gated = true, .transposed = true}),
+              HasSubstr("[2, 4]"));
+  EXPECT_THAT(refusal({view(2, 3), view(2, 3, DType::kBFloat16)}, {}), HasSubstr("bfloat16"));
+  EXPECT_THAT(refusal({view(2, 3)}, {.first_column = 1}), HasSubstr("not transposed"));
+  for (const auto& [first, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{-1, 1}, {0, -1}, {4, 0}, {1, 3}, {3, INT64_MAX}}) {
+    EXPECT_THAT(
+        refusal({view(2, 3)}, {.transposed = true, .first_column = first, .n_columns = count}),
+        HasSubstr("are asked for"));
+  }
+  EXPECT_EQ(pack(device, std::vector<HostView>{view(2, 3), view(2, 4)}, transposed)->d_out(), 7);
+}
+
 TEST(Ops, WeightsOfAnotherDeviceAreRefused) {
   Layer layer;
   Layer other;

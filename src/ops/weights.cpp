@@ -25,6 +25,21 @@ void check_view(const HostView& view, DType dtype) {
   }
 }
 
+// The columns of a transposed part that are asked for are there.
+void check_columns(const HostView& part, const PackOptions& options) {
+  const int64_t first = options.first_column;
+  const int64_t count = options.n_columns;
+  if (!options.transposed) {
+    if (first == 0 && count == 0) return;
+    fail(ErrorKind::kUsage, "pack: columns [{}, +{}) of '{}', which is not transposed", first,
+         count, part.name);
+  }
+  if (first < 0 || count < 0 || first > part.cols() || count > part.cols() - first) {
+    fail(ErrorKind::kFile, "'{}' is [{}, {}], columns [{}, +{}) of it are asked for", part.name,
+         part.rows(), part.cols(), first, count);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Weight> pack(Device& device, std::span<const HostView> parts, PackOptions options) {
@@ -34,10 +49,16 @@ std::unique_ptr<Weight> pack(Device& device, std::span<const HostView> parts, Pa
   }
   for (const HostView& part : parts) {
     check_view(part, options.dtype);
-    const bool same_rows = !options.gated || part.rows() == parts[0].rows();
-    if (part.cols() != parts[0].cols() || !same_rows) {
+    check_columns(part, options);
+    const bool same_rows = part.rows() == parts[0].rows();
+    const bool same_cols = part.cols() == parts[0].cols();
+    if (options.gated ? !(same_rows && same_cols) : !(options.transposed ? same_rows : same_cols)) {
       fail(ErrorKind::kFile, "'{}' is [{}, {}], '{}' beside it [{}, {}]", part.name, part.rows(),
            part.cols(), parts[0].name, parts[0].rows(), parts[0].cols());
+    }
+    if (part.dtype != parts[0].dtype) {
+      fail(ErrorKind::kFile, "'{}' is {}, '{}' beside it {}; store both in one dtype", part.name,
+           name_of(part.dtype), parts[0].name, name_of(parts[0].dtype));
     }
   }
   return device.pack(parts, options);

@@ -12,7 +12,8 @@
 
 namespace quintet::ops {
 
-// The rows of `parts` one below the other, [sum of rows, d_in]; gated: exactly two of one shape.
+// The rows of `parts` (or columns, where they lie transposed) one below the other, [sum of them,
+// d_in]; all of one dtype; gated: exactly two of one shape. Throws Error(kFile).
 std::unique_ptr<Weight> pack(Device& device, std::span<const HostView> parts, PackOptions options);
 
 // A matrix whose rows are looked up, [rows, cols] in `dtype`.

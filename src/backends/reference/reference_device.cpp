@@ -74,6 +74,33 @@ void round_to(DType dtype, float* values, size_t n) {
   widen(narrow_values.data(), dtype, n, values);
 }
 
+std::unique_ptr<Weight> pack_transposed(std::span<const HostView> parts, PackOptions options,
+                                        std::shared_ptr<MemoryCount> count, const void* owner) {
+  const int64_t d_in = parts.front().rows();
+  std::vector<int64_t> widths;
+  int64_t rows = 0;
+  for (const HostView& part : parts) {
+    widths.push_back(options.n_columns > 0 ? options.n_columns
+                                           : part.cols() - options.first_column);
+    rows += widths.back();
+  }
+  auto weight = std::make_unique<ReferenceWeight>(rows, d_in, options, std::move(count), owner);
+  int64_t row = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    std::vector<float> wide(static_cast<size_t>(parts[p].cols()));
+    for (int64_t k = 0; k < d_in; ++k) {
+      widen(parts[p].row(k), parts[p].dtype, wide.size(), wide.data());
+      round_to(options.dtype, wide.data(), wide.size());
+      for (int64_t j = 0; j < widths[p]; ++j) {
+        weight->row(row + j)[k] = wide[static_cast<size_t>(options.first_column + j)];
+      }
+    }
+    row += widths[p];
+    parts[p].release_rows(0, d_in);
+  }
+  return weight;
+}
+
 double activate(Activation activation, double x) {
   switch (activation) {
     case Activation::kNone:
@@ -156,6 +183,7 @@ void ReferenceDevice::download(const Tensor& src, void* host) {
 
 std::unique_ptr<Weight> ReferenceDevice::pack(std::span<const HostView> parts,
                                               PackOptions options) {
+  if (options.transposed) return pack_transposed(parts, options, count_, this);
   int64_t rows = 0;
   for (const HostView& part : parts) rows += part.rows();
   const int64_t d_in = parts.front().cols();
@@ -199,7 +227,9 @@ void ReferenceDevice::linear(const Tensor& x, const Weight& w, const Epilogue& e
     const float* in = x.row<float>(i);
     float* out = y.row<float>(i);
     for (int64_t j = 0; j < weight.d_out(); ++j) {
-      double value = activate(epilogue.activation, dot(in, weight.row(j), weight.d_in()));
+      double sum = epilogue.scale * dot(in, weight.row(j), weight.d_in());
+      if (epilogue.bias) sum += epilogue.bias.row<float>(0)[j];
+      double value = activate(epilogue.activation, sum);
       if (weight.gated()) value *= dot(in, weight.row(weight.d_out() + j), weight.d_in());
       out[j] = static_cast<float>(epilogue.accumulate ? out[j] + value : value);
     }
