@@ -105,7 +105,7 @@ int command_embed(const Options& options, const Invocation& invocation) {
     events.on_layout = [](const Layout& layout) {
       say("{}", plan_table(layout.plan, layout.context));
     };
-    events.on_progress = [&](const EmbedProgress& progress) { bar.show(progress); };
+    events.on_progress = [&](const JobProgress& progress) { bar.show(progress); };
     events.on_note = [&](const std::string& line) { bar.print(line); };
   }
   if (options.output == "-") {  // there is no file for them

@@ -21,7 +21,7 @@ int terminal_columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-std::string text_of(const EmbedProgress& progress, const std::string& unit) {
+std::string text_of(const JobProgress& progress, const std::string& unit) {
   const double speed =
       progress.seconds > 0 ? static_cast<double>(progress.tokens) / progress.seconds : 0;
   return fmt::format("{} record{}, {:.0f} {}/s", progress.records, progress.records == 1 ? "" : "s",
@@ -44,7 +44,7 @@ ProgressBar::ProgressBar(bool quiet, std::string unit)
       terminal_(isatty(STDERR_FILENO) != 0),
       last_(std::chrono::steady_clock::now() - (terminal_ ? 1s : 0s)) {}
 
-void ProgressBar::show(const EmbedProgress& progress) {
+void ProgressBar::show(const JobProgress& progress) {
   if (quiet_) return;
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/embed.h"
+#include "engine/job_progress.h"
 
 namespace quintet {
 
@@ -18,7 +18,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void show(const EmbedProgress& progress);
+  void show(const JobProgress& progress);
   void print(const std::string& line);  // above the bar; on any thread
   void clear();                         // takes the bar off the terminal
 

@@ -107,7 +107,10 @@ void check(const Sequence& sequence) {
   }
 }
 
-void append(MicroBatch& batch, const Sequence& sequence) {
+}  // namespace
+
+void append_sequence(const Sequence& sequence, MicroBatch& batch) {
+  if (batch.cu_seqlens.empty()) batch.cu_seqlens.push_back(0);
   const auto first_row = static_cast<int32_t>(batch.tokens.size());
   const auto n = static_cast<int32_t>(sequence.tokens.size());
   batch.tokens.insert(batch.tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
@@ -124,8 +127,6 @@ void append(MicroBatch& batch, const Sequence& sequence) {
   batch.pool_begin.push_back(first_row + sequence.pool_begin);
   batch.pool_end.push_back(first_row + sequence.pool_end);
 }
-
-}  // namespace
 
 Packer::Packer(PackerOptions options) : options_(options) {
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -233,12 +234,11 @@ std::vector<std::vector<size_t>> Packer::divide() const {
 MicroBatch Packer::build(const std::vector<size_t>& places) {
   MicroBatch batch;
   batch.number = next_number_++;
-  batch.cu_seqlens.push_back(0);
   size_t n_tokens = 0;
   for (const size_t i : places) n_tokens += waiting_[i].sequence.tokens.size();
   batch.tokens.reserve(n_tokens);
   batch.positions.reserve(n_tokens);
-  for (const size_t i : places) append(batch, waiting_[i].sequence);
+  for (const size_t i : places) append_sequence(waiting_[i].sequence, batch);
   return batch;
 }
 

@@ -15,6 +15,9 @@
 
 namespace quintet {
 
+// Lays a sequence with at least one token behind those of the micro-batch.
+void append_sequence(const Sequence& sequence, MicroBatch& batch);
+
 struct PackerOptions {
   int64_t tokens_per_batch = 512;    // a longer sequence is a micro-batch of its own
   int64_t look_ahead_tokens = 2048;  // see push(); less than tokens_per_batch counts as that

@@ -58,7 +58,7 @@ class EmbedJob {
   void load();
   void compute(EmbedResult& result, Clock::time_point first_record);
   void deliver(const BatchResult& result);
-  EmbedProgress progress(uint64_t tokens_done, double seconds) const;
+  JobProgress progress(uint64_t tokens_done, double seconds) const;
   [[noreturn]] void name_records(const BatchError& error) const;
   void note(const std::string& line) const {
     if (events_.on_note) events_.on_note(line);
@@ -208,9 +208,9 @@ void EmbedJob::name_records(const BatchError& error) const {
 }
 
 // What has been read is ahead of what is finished by the records under way, in tokens.
-EmbedProgress EmbedJob::progress(uint64_t tokens_done, double seconds) const {
+JobProgress EmbedJob::progress(uint64_t tokens_done, double seconds) const {
   const SinkCounts counts = sink_->counts();
-  EmbedProgress progress{
+  JobProgress progress{
       .records = counts.embedded + counts.rejected, .tokens = tokens_done, .seconds = seconds};
   const auto total = static_cast<double>(reader_->bytes_total());
   if (total == 0) return progress;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/job_progress.h"
 #include "engine/layout.h"
 #include "engine/options.h"
 #include "engine/ordered_sink.h"
@@ -20,21 +21,13 @@
 
 namespace quintet {
 
-struct EmbedProgress {
-  uint64_t records = 0;     // written or rejected in this run
-  uint64_t tokens = 0;      // computed in this run
-  double share = 0;         // of the input that is finished; 0: unknown
-  double share_before = 0;  //   by earlier runs
-  double seconds = 0;       // since the first record was read
-};
-
 // What the caller wants to hear of while the job runs. All but on_reject are called on the caller's
 // thread.
 struct EmbedEvents {
-  std::function<void(const Layout&)> on_layout;           // before any weight is read
-  std::function<void(const EmbedProgress&)> on_progress;  // after every micro-batch
-  std::function<void(const std::string&)> on_note;        // one line for people
-  std::function<void(const Rejection&)> on_reject;        // from the reading thread, too
+  std::function<void(const Layout&)> on_layout;         // before any weight is read
+  std::function<void(const JobProgress&)> on_progress;  // after every micro-batch
+  std::function<void(const std::string&)> on_note;      // one line for people
+  std::function<void(const Rejection&)> on_reject;      // from the reading thread, too
 };
 
 struct EmbedResult {

@@ -11,11 +11,6 @@ namespace {
 // Equal sequences are remembered up to this many (48 bytes each), the first ones of the input.
 constexpr size_t kRememberedSequences = size_t{1} << 22;
 
-Hash128 hash_of(const void* data, size_t size) {
-  const XXH128_hash_t hash = XXH3_128bits(data, size);
-  return {hash.low64, hash.high64};
-}
-
 Hash128 hash_of(const EncodedRecord& encoded) {
   const auto add = [](XXH3_state_t* state, const auto& values) {
     const uint64_t n = values.size();
@@ -38,6 +33,7 @@ Hash128 hash_of(const EncodedRecord& encoded) {
 
 Feeder::Feeder(const Setup& setup)
     : setup_(setup),
+      ids_(*setup.output_options, setup.options->on_duplicate),
       packer_({.tokens_per_batch = setup.tokens_per_batch,
                .look_ahead_tokens = 4 * setup.tokens_per_batch}) {}
 
@@ -72,13 +68,12 @@ Entry Feeder::rejected_entry(const Record& record, std::string reason, bool fail
 }
 
 // Ids are checked over the whole input, other shards and finished records included: which of two
-// equal ids is the second one does not depend on how the work is cut. A record that is rejected for
-// another reason gives its id back to the next that has it.
+// equal ids is the second one does not depend on how the work is cut.
 void Feeder::take(Record& record) {
   const Options& options = *setup_.options;
   std::string problem = record.rejected;
   bool failure = !(record.empty && options.skip_empty);
-  if (problem.empty()) problem = check_id(record.id, failure);
+  if (problem.empty()) problem = ids_.take(record.id, failure);
   if (record.ordinal % static_cast<uint64_t>(options.shard_count) !=
       static_cast<uint64_t>(options.shard_index)) {
     return;
@@ -87,7 +82,8 @@ void Feeder::take(Record& record) {
   if (record.ordinal < setup_.first_ordinal) {
     ++resumed_;
     bytes_resumed_ = bytes_read_.load();
-    if (problem.empty() && setup_.rejected_before->contains(record.ordinal)) release(record.id);
+    if (problem.empty() && setup_.rejected_before->contains(record.ordinal))
+      ids_.release(record.id);
     return;
   }
   if (!problem.empty()) {
@@ -98,7 +94,7 @@ void Feeder::take(Record& record) {
   const auto n_tokens = static_cast<int64_t>(encoded.sequence.tokens.size());
   if (encoded.rejected.empty()) encoded.rejected = setup_.why_too_long(n_tokens);
   if (!encoded.rejected.empty()) {
-    release(record.id);
+    ids_.release(record.id);
     setup_.sink->announce(rejected_entry(record, std::move(encoded.rejected),
                                          !(encoded.empty && options.skip_empty)));
     return;
@@ -141,36 +137,6 @@ bool Feeder::share_earlier(Entry& entry, const EncodedRecord& encoded) {
   entry.same_as = known->second;
   entry.ready = true;
   return true;
-}
-
-bool Feeder::claim(const std::string& id) {
-  const std::string key = output_key(*setup_.output_options, id);
-  return keys_.insert(hash_of(key.data(), key.size())).second;
-}
-
-void Feeder::release(const std::string& id) {
-  const std::string key = output_key(*setup_.output_options, id);
-  keys_.erase(hash_of(key.data(), key.size()));
-}
-
-std::string Feeder::check_id(std::string& id, bool& failure) {
-  if (std::string problem = id_problem(*setup_.output_options, id); !problem.empty()) {
-    return problem;
-  }
-  if (claim(id)) return "";
-  if (setup_.options->on_duplicate == OnDuplicate::kRename) {
-    uint64_t& number = renamed_.try_emplace(hash_of(id.data(), id.size()), 1).first->second;
-    while (true) {
-      std::string renamed = fmt::format("{}_{}", id, ++number);
-      if (!claim(renamed)) continue;
-      id = std::move(renamed);
-      return "";
-    }
-  }
-  failure = setup_.options->on_duplicate != OnDuplicate::kFirst;
-  const std::string key = output_key(*setup_.output_options, id);
-  if (key == id) return fmt::format("the id '{}' stands more than once", id);
-  return fmt::format("the id '{}' is written as '{}', which an earlier record has taken", id, key);
 }
 
 }  // namespace quintet

@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "batch/packer.h"
+#include "engine/id_book.h"
 #include "engine/options.h"
 #include "engine/ordered_sink.h"
 #include "engine/record_encoder.h"
@@ -22,11 +23,6 @@
 #include "pipeline/pipeline.h"
 
 namespace quintet {
-
-using Hash128 = std::array<uint64_t, 2>;
-struct TakeFirstWord {
-  size_t operator()(const Hash128& hash) const { return hash[0]; }
-};
 
 class Feeder {
  public:
@@ -60,18 +56,13 @@ class Feeder {
 
  private:
   void take(Record& record);
-  // Why the record's id cannot be used; may rename it. Empty: it can, and is taken.
-  std::string check_id(std::string& id, bool& failure);
-  bool claim(const std::string& id);
-  void release(const std::string& id);
   bool share_earlier(Entry& entry, const EncodedRecord& encoded);
   bool drain();
   static Entry rejected_entry(const Record& record, std::string reason, bool failure);
 
   Setup setup_;
+  IdBook ids_;
   Packer packer_;
-  std::unordered_set<Hash128, TakeFirstWord> keys_;                 // names taken in the output
-  std::unordered_map<Hash128, uint64_t, TakeFirstWord> renamed_;    // id -> the last number tried
   std::unordered_map<Hash128, uint64_t, TakeFirstWord> sequences_;  // -> the first such record
   std::atomic<uint64_t> records_seen_ = 0;
   std::atomic<uint64_t> resumed_ = 0;

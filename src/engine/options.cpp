@@ -86,16 +86,29 @@ void set_layout(Options& o, std::string_view v) {
                                      {"flat", Hdf5Layout::kFlat}}});
 }
 
-constexpr unsigned kRun = kEmbed | kPlan;
-constexpr unsigned kText = kEmbed | kPlan | kTokenize;
-constexpr unsigned kOut = kEmbed | kTokenize | kMerge;
+// An option of generation under Hugging Face's name, checked where all of them come together.
+template <size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+};
+template <Name kName>
+void set_generation(Options& o, std::string_view v) {
+  o.generation.emplace_back(kName.text, v.empty() ? "true" : v);
+}
+
+constexpr unsigned kJobs = kEmbed | kGenerate | kScore;
+constexpr unsigned kRun = kJobs | kPlan;
+constexpr unsigned kText = kRun | kTokenize;
+constexpr unsigned kOut = kJobs | kTokenize | kMerge;
+constexpr unsigned kDecode = kGenerate | kPlan;
 
 const auto kTable = std::to_array<OptionSpec>({
     {"model", "DIR", "", "checkpoint folder as Hugging Face ships it", kText, true,
      [](Options& o, std::string_view v) { o.model = v; }},
     {"input", "FILE", "", "FASTA, text or JSONL, plain or gzip; - is standard input", kText, false,
      [](Options& o, std::string_view v) { o.input = v; }},
-    {"output", "FILE", "", "where the results go: .h5, .npy, .safetensors, .jsonl; - is JSONL on "
+    {"output", "FILE", "", "where the results go: embed .h5, .npy, .safetensors or .jsonl, the others .jsonl; - is JSONL on "
      "standard output", kOut, false,
      [](Options& o, std::string_view v) { o.output = v; }},
 
@@ -123,7 +136,7 @@ const auto kTable = std::to_array<OptionSpec>({
      [](Options& o, std::string_view v) {
        o.tokens_per_batch = integer("tokens-per-batch", v, 1, 1 << 24);
      }},
-    {"no-lend", "", "", "a CPU device that waits for input does not help the others", kEmbed, false,
+    {"no-lend", "", "", "a CPU device that waits for input does not help the others", kJobs, false,
      [](Options& o, std::string_view) { o.lend_cores = false; }},
 
     {"input-format", "FORMAT", "auto", "auto, fasta, text (a record per line) or jsonl", kText,
@@ -146,10 +159,10 @@ const auto kTable = std::to_array<OptionSpec>({
     {"max-tokens", "N", "never cut", "cut longer records to N tokens, and report how many", kText,
      false,
      [](Options& o, std::string_view v) { o.max_tokens = integer("max-tokens", v, 1, 1 << 30); }},
-    {"skip-empty", "", "", "empty records are named in the rejects, but are no failure", kEmbed,
+    {"skip-empty", "", "", "empty records are named in the rejects, but are no failure", kJobs,
      false, [](Options& o, std::string_view) { o.skip_empty = true; }},
     {"on-duplicate", "WHAT", "reject", "an id that came before: reject, rename (id_2, id_3, ...) "
-     "or first (keep the first, name the others in the rejects)", kEmbed, false,
+     "or first (keep the first, name the others in the rejects)", kJobs, false,
      [](Options& o, std::string_view v) {
        o.on_duplicate = choice<OnDuplicate, 3>("on-duplicate", v,
                                                {{{"reject", OnDuplicate::kReject},
@@ -161,8 +174,50 @@ const auto kTable = std::to_array<OptionSpec>({
     {"lengths", "LIST", "300", "token counts to plan for, where there is no --input", kPlan, false,
      set_lengths},
 
+    {"generation-config", "FILE", "the model's", "JSON with options in the names of Hugging Face's "
+     "generation config; on top of the model's own", kDecode, false,
+     [](Options& o, std::string_view v) { o.generation_config = v; }},
+    {"max-new-tokens", "N", "the model's", "tokens to generate at most", kDecode, false,
+     set_generation<"max_new_tokens">},
+    {"min-new-tokens", "N", "the model's", "no end of text before so many", kGenerate, false,
+     set_generation<"min_new_tokens">},
+    {"num-beams", "N", "the model's", "beams of beam search; 1 is none", kDecode, false,
+     set_generation<"num_beams">},
+    {"num-return-sequences", "N", "1", "results per record", kDecode, false,
+     set_generation<"num_return_sequences">},
+    {"do-sample", "", "", "draw tokens by their probability", kDecode, false,
+     set_generation<"do_sample">},
+    {"temperature", "T", "the model's", "of sampling", kGenerate, false,
+     set_generation<"temperature">},
+    {"top-k", "N", "the model's", "sampling: only the N likeliest; 0 is all", kGenerate, false,
+     set_generation<"top_k">},
+    {"top-p", "P", "the model's", "sampling: the likeliest that make up P", kGenerate, false,
+     set_generation<"top_p">},
+    {"repetition-penalty", "X", "the model's", "above 1: less of what was said", kGenerate, false,
+     set_generation<"repetition_penalty">},
+    {"no-repeat-ngram-size", "N", "the model's", "no N tokens twice in a row", kGenerate, false,
+     set_generation<"no_repeat_ngram_size">},
+    {"length-penalty", "X", "the model's", "beams: above 0 favours long ones", kGenerate, false,
+     set_generation<"length_penalty">},
+    {"early-stopping", "WHAT", "the model's", "beams: true, false or never", kGenerate, false,
+     set_generation<"early_stopping">},
+    {"seed", "N", "0", "of sampling: equal seeds draw equal tokens", kGenerate, false,
+     set_generation<"seed">},
+    {"batch-size", "N", "by the plan", "sequences (beams, samples) that make their steps together",
+     kDecode, false,
+     [](Options& o, std::string_view v) { o.batch_size = integer("batch-size", v, 1, 4096); }},
+    {"skip-special-tokens", "", "", "leave </s> and the like out of the text", kGenerate, false,
+     [](Options& o, std::string_view) { o.skip_special_tokens = true; }},
+    {"stream", "", "", "print the text of one prompt as it comes", kGenerate, false,
+     [](Options& o, std::string_view) { o.stream = true; }},
+    {"add-bos", "", "", "put the model's bos token before each text, so that its first token is scored", kScore, false, [](Options& o, std::string_view) { o.add_bos = true; }},
+    {"choices", "PIECES", "", "score these pieces against each other, such as '\u2581true,\u2581false'",
+     kScore, false, [](Options& o, std::string_view v) { o.choices = v; }},
+    {"logits", "FILE", "", "keep all logits of each record, as .safetensors", kScore, false,
+     [](Options& o, std::string_view v) { o.logits = v; }},
+
     {"pool", "HOW", "none", "one vector per record: none (one per token or residue), mean, first, "
-     "last", kRun, false, set_pool},
+     "last", kEmbed | kPlan, false, set_pool},
     {"normalize", "", "", "divide pooled vectors by their length", kEmbed, false,
      [](Options& o, std::string_view) { o.normalize = true; }},
     {"masked-rows", "HOW", "zero", "rows of ids whose attention_mask is 0: zero or drop", kEmbed,
@@ -187,18 +242,18 @@ const auto kTable = std::to_array<OptionSpec>({
     {"overwrite", "", "", "replace an output that is already there", kOut, false,
      [](Options& o, std::string_view) { o.overwrite = true; }},
     {"resume", "", "", "go on where an earlier run of the same job stopped; a plain start where "
-     "there is nothing yet", kEmbed, false,
+     "there is nothing yet", kJobs, false,
      [](Options& o, std::string_view) { o.resume = true; }},
 
-    {"stats", "FILE", "", "a JSON summary of the run", kEmbed, false,
+    {"stats", "FILE", "", "a JSON summary of the run", kJobs, false,
      [](Options& o, std::string_view v) { o.stats = v; }},
-    {"trace", "FILE", "", "a timeline for Perfetto or chrome://tracing", kEmbed, false,
+    {"trace", "FILE", "", "a timeline for Perfetto or chrome://tracing", kJobs, false,
      [](Options& o, std::string_view v) { o.trace = v; }},
     {"svg", "FILE", "", "draw the layout and its timeline", kPlan, false,
      [](Options& o, std::string_view v) { o.svg = v; }},
     {"json", "", "", "for programs", kPlan | kDevices | kInfo, false,
      [](Options& o, std::string_view) { o.json = true; }},
-    {"quiet", "", "", "say nothing but errors", kEmbed | kTokenize | kMerge, false,
+    {"quiet", "", "", "say nothing but errors", kJobs | kTokenize | kMerge, false,
      [](Options& o, std::string_view) { o.quiet = true; }},
     {"verbose", "", "", "also name tensors that are there and not used",
      kInfo, false,

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/device.h"
@@ -43,6 +44,17 @@ struct Options {
   int64_t shard_count = 1;
   std::vector<int32_t> lengths;  // plan: instead of an input file
 
+  // generate, score
+  std::string generation_config;  // a JSON file of options in Hugging Face's names
+  // Those given by options of their own: a name and its value, as JSON where that is valid.
+  std::vector<std::pair<std::string, std::string>> generation;
+  int64_t batch_size = 0;  // sequences that make their steps together; 0: chosen by the plan
+  bool skip_special_tokens = false;
+  bool stream = false;
+  bool add_bos = false;
+  std::string choices;  // score: pieces, between commas
+  std::string logits;   // score: a .safetensors file
+
   // output
   std::string output;
   std::optional<OutputFormat> output_format;  // empty: by the extension
@@ -68,7 +80,9 @@ enum Command : unsigned {
   kTokenize = 4,
   kDevices = 8,
   kInfo = 16,
-  kMerge = 32
+  kMerge = 32,
+  kGenerate = 64,
+  kScore = 128
 };
 
 struct OptionSpec {

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "core/error.h"
 #include "output/file.h"
@@ -22,6 +23,9 @@ std::vector<std::byte> payload_of(const Embedding& embedding, const OutputOption
 }
 
 SpoolShape shape_of(const OutputOptions& options) {
+  if (options.format == OutputFormat::kLines) {  // a byte of text is a row
+    return {.dtype = DType::kUInt8, .pooled = false, .d_model = 1};
+  }
   return {.dtype = options.dtype, .pooled = options.pooled, .d_model = options.d_model};
 }
 
@@ -50,6 +54,13 @@ class SpooledOutput final : public Output {
 
   void append_same(const Embedding& without_values, uint64_t as_ordinal) override {
     spool_->append_same(frame_of(without_values), as_ordinal);
+  }
+
+  void append_lines(const Embedding& without_values, std::string_view lines) override {
+    Frame frame = frame_of(without_values);
+    frame.n_rows = lines.size();
+    const auto bytes = std::as_bytes(std::span(lines));
+    spool_->append(frame, {bytes.begin(), bytes.end()});
   }
 
   void reject(const Rejection& rejection) override {
@@ -99,6 +110,9 @@ class CompleteOutput final : public Output {
   void append(const Embedding& /*embedding*/) override { refuse(); }
   bool shares_values() const override { return false; }
   void append_same(const Embedding& /*embedding*/, uint64_t /*as_ordinal*/) override { refuse(); }
+  void append_lines(const Embedding& /*embedding*/, std::string_view /*lines*/) override {
+    refuse();
+  }
   void reject(const Rejection& /*rejection*/) override { refuse(); }
   void flush() override {}
   OutputCounts finish() override { return counts_; }
@@ -123,6 +137,12 @@ class StdoutOutput final : public Output {
     const auto payload = payload_of(embedding, options_);
     buffer_ += jsonl_line(embedding.id, shape_of(options_), static_cast<uint64_t>(embedding.n_rows),
                           payload.data());
+    ++counts_.embedded;
+    flush();
+  }
+
+  void append_lines(const Embedding& /*without_values*/, std::string_view lines) override {
+    buffer_ += lines;
     ++counts_.embedded;
     flush();
   }

@@ -122,6 +122,36 @@ TEST(Output, ResumesAfterEveryRecord) {
 }
 
 // A spool cut at any byte: whole frames are kept, the torn one is cut off and told.
+TEST(Output, LinesStandAsGivenAndInOrderOverResumes) {
+  const TestFolder folder;
+  OutputOptions options = options_for(folder / "lines.jsonl");
+  options.format = OutputFormat::kLines;
+  const auto lines_of = [](uint64_t i) {
+    std::string lines;
+    for (uint64_t n = 0; n <= i % 3; ++n) {  // a record may have several lines
+      lines += "{\"id\": \"r" + std::to_string(i) + "\", \"n\": " + std::to_string(n) + "}\n";
+    }
+    return lines;
+  };
+  std::string expected;
+  for (uint64_t i = 0; i < 6; ++i) {
+    auto output = open_output(options, i == 0 ? Existing::kRefuse : Existing::kResume);
+    ASSERT_EQ(output->next_ordinal(), i);
+    if (i == 4) {
+      output->reject({.ordinal = i, .line = i, .id = "r4", .reason = "too long"});
+      continue;
+    }
+    output->append_lines({.ordinal = i, .line = i, .id = "r" + std::to_string(i)}, lines_of(i));
+    expected += lines_of(i);
+  }
+  auto output = open_output(options, Existing::kResume);
+  const OutputCounts counts = output->finish();
+  EXPECT_EQ(counts.embedded, 5U);
+  EXPECT_EQ(counts.rejected, 1U);
+  EXPECT_EQ(read_file(options.path), expected);
+  EXPECT_TRUE(open_output(options, Existing::kResume)->complete());
+}
+
 TEST(Output, FindsTornTailAtEveryByte) {
   const TestFolder folder;
   const auto path = folder / "x.jsonl";

@@ -19,6 +19,7 @@ const std::vector<Format>& formats() {
        read_safetensors,
        {}},
       {OutputFormat::kJsonl, "jsonl", {".jsonl"}, write_jsonl, inspect_jsonl, read_jsonl, {}},
+      {OutputFormat::kLines, "lines", {}, write_lines, nullptr, nullptr, {}},
   };
   return kFormats;
 }
@@ -52,7 +53,8 @@ void check_output_options(const OutputOptions& options) {
     fail(ErrorKind::kUsage, "--output-dtype {}: expected float32, float16 or bfloat16",
          name_of(options.dtype));
   }
-  if (name == "-" && options.format != OutputFormat::kJsonl) {
+  if (name == "-" && options.format != OutputFormat::kJsonl &&
+      options.format != OutputFormat::kLines) {
     fail(ErrorKind::kUsage, "--output -: only JSONL goes to stdout; name a file for {}",
          format_of(options.format).name);
   }

@@ -17,7 +17,8 @@
 
 namespace quintet {
 
-enum class OutputFormat { kHdf5, kNpy, kSafetensors, kJsonl };
+// kLines: lines of text as the job made them, in a .jsonl file; the others hold embeddings.
+enum class OutputFormat { kHdf5, kNpy, kSafetensors, kJsonl, kLines };
 enum class Hdf5Layout { kProtTrans, kBioEmbeddings, kTmbed, kFlat };
 enum class Existing { kRefuse, kOverwrite, kResume };  // what to do with an output that is there
 
@@ -28,12 +29,12 @@ struct Embedding {
   std::string id;
   // What md5 keys are made of: the residues or the text as the reader gave them; for a record of
   // input_ids, sequence_of_ids().
-  std::string sequence;
+  std::string sequence = {};
   // What was embedded, one letter per row for proteins; only the flat layout holds it. Empty: as
   // `sequence`.
-  std::string embedded;
+  std::string embedded = {};
   int64_t n_rows = 0;
-  std::vector<float> values;  // [n_rows, d_model]
+  std::vector<float> values = {};  // [n_rows, d_model]
 };
 
 // A record without an embedding, and why.
@@ -95,6 +96,8 @@ class Output {
   // where shares_values(): what went to stdout is gone.
   virtual bool shares_values() const = 0;
   virtual void append_same(const Embedding& without_values, uint64_t as_ordinal) = 0;
+  // What a job of kLines has to say of a record: whole lines, each with its newline.
+  virtual void append_lines(const Embedding& without_values, std::string_view lines) = 0;
   virtual void reject(const Rejection& rejection) = 0;
   // Onto the disk now; happens by itself every 5 s or 64 MiB, whichever comes first.
   virtual void flush() = 0;
