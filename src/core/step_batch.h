@@ -26,6 +26,7 @@ struct PageTable {
 struct PageCopy {
   int32_t from = 0;
   int32_t to = 0;
+  int32_t n_tokens = kPageTokens;  // the first of the page; what lies behind need not be copied
 };
 
 struct StepBatch {
