@@ -91,13 +91,23 @@ std::unique_ptr<Weight> CpuDevice::pack(std::span<const HostView> parts, PackOpt
   return std::make_unique<PackedWeight>(parts, options, isa_, *memory_, pool_);
 }
 
-void CpuDevice::embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y) {
+void CpuDevice::embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y,
+                          bool accumulate) {
   assert(static_cast<int64_t>(ids.size()) == y.rows() && table.cols() == y.cols());
   const RowKernels& kernels = row_kernels(isa_);
+  const auto cols = static_cast<size_t>(y.cols());
   for_rows(pool_, y.rows(), y.cols(), [&](int64_t row) {
-    const int32_t id = ids[static_cast<size_t>(row)];
-    kernels.widen(row_bytes(table, id), table.dtype(), static_cast<size_t>(y.cols()),
-                  y.row<float>(row));
+    const std::byte* from = row_bytes(table, ids[static_cast<size_t>(row)]);
+    float* to = y.row<float>(row);
+    if (!accumulate) {
+      kernels.widen(from, table.dtype(), cols, to);
+    } else if (table.dtype() == DType::kFloat32) {
+      kernels.add(reinterpret_cast<const float*>(from), cols, to);
+    } else {
+      auto* wide = reinterpret_cast<float*>(thread_scratch(cols * sizeof(float)));
+      kernels.widen(from, table.dtype(), cols, wide);
+      kernels.add(wide, cols, to);
+    }
   });
 }
 
@@ -115,6 +125,17 @@ void CpuDevice::rms_norm(const Tensor& x, const Tensor& weight, float eps, const
   for_rows(pool_, x.rows(), x.cols(), [&](int64_t row) {
     kernels.rms_norm(x.row<float>(row), weight.row<float>(0), eps, static_cast<size_t>(x.cols()),
                      y.row<float>(row));
+  });
+}
+
+void CpuDevice::layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                           const Tensor& y) {
+  assert(x.rows() == y.rows() && x.cols() == y.cols());
+  assert(weight.cols() == x.cols() && bias.cols() == x.cols());
+  const RowKernels& kernels = row_kernels(isa_);
+  for_rows(pool_, x.rows(), x.cols(), [&](int64_t row) {
+    kernels.layer_norm(x.row<float>(row), weight.row<float>(0), bias.row<float>(0), eps,
+                       static_cast<size_t>(x.cols()), y.row<float>(row));
   });
 }
 

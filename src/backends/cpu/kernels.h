@@ -95,6 +95,8 @@ const AttentionKernels& attention_kernels(Isa isa);
 
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, size_t n, float* y);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, size_t n,
+                     float* y);
   void (*widen)(const std::byte* x, DType dtype, size_t n, float* y);
   void (*add)(const float* x, size_t n, float* y);  // y += x
   float (*sum_of_squares)(const float* x, size_t n);

@@ -25,22 +25,22 @@ constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(float);
 constexpr size_t kFixedLanes = 16;
 constexpr size_t kParts = kFixedLanes / kLanes;
 
-float sum_of_squares(const float* x, size_t n) {
+// The sum over x of what `add(sum, vector of x)` makes of a sum; x counts as longer by copies of
+// `past`.
+template <typename Add>
+HWY_INLINE float fold(const float* x, size_t n, float past, const Add& add) {
   const F32 d;
   Vec sums[kParts];
   for (size_t p = 0; p < kParts; ++p) sums[p] = hn::Zero(d);
-  const auto add = [&](const float* from) HWY_ATTR {
-    for (size_t p = 0; p < kParts; ++p) {
-      const Vec v = hn::LoadU(d, from + p * kLanes);
-      sums[p] = hn::MulAdd(v, v, sums[p]);
-    }
+  const auto add_lanes = [&](const float* from) HWY_ATTR {
+    for (size_t p = 0; p < kParts; ++p) sums[p] = add(sums[p], hn::LoadU(d, from + p * kLanes));
   };
   size_t i = 0;
-  for (; i + kFixedLanes <= n; i += kFixedLanes) add(x + i);
+  for (; i + kFixedLanes <= n; i += kFixedLanes) add_lanes(x + i);
   if (i < n) {
-    float rest[kFixedLanes] = {};
-    std::copy(x + i, x + n, rest);
-    add(rest);
+    float rest[kFixedLanes];
+    std::fill(std::copy(x + i, x + n, rest), rest + kFixedLanes, past);
+    add_lanes(rest);
   }
   HWY_ALIGN float lanes[kFixedLanes];
   for (size_t p = 0; p < kParts; ++p) hn::Store(sums[p], d, lanes + p * kLanes);
@@ -48,6 +48,10 @@ float sum_of_squares(const float* x, size_t n) {
     for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   }
   return lanes[0];
+}
+
+float sum_of_squares(const float* x, size_t n) {
+  return fold(x, n, 0.0F, [](Vec sum, Vec v) HWY_ATTR { return hn::MulAdd(v, v, sum); });
 }
 
 // y[i] = f(vector of x at i), f working on any number of lanes; x and y may be the same row.
@@ -64,6 +68,26 @@ void rms_norm(const float* x, const float* weight, float eps, size_t n, float* y
   map_row(n, [&](auto d, size_t i) HWY_ATTR {
     const auto scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor));
     hn::StoreU(hn::Mul(scaled, hn::LoadU(d, weight + i)), d, y + i);
+  });
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, size_t n,
+                float* y) {
+  const auto count = static_cast<float>(n);
+  const float mean =
+      fold(x, n, 0.0F, [](Vec sum, Vec v) HWY_ATTR { return hn::Add(sum, v); }) / count;
+  const Vec mean_lanes = hn::Set(F32(), mean);
+  const float variance = fold(x, n, mean,
+                              [&](Vec sum, Vec v) HWY_ATTR {
+                                const Vec distance = hn::Sub(v, mean_lanes);
+                                return hn::MulAdd(distance, distance, sum);
+                              }) /
+                         count;
+  const float factor = 1.0F / std::sqrt(variance + eps);
+  map_row(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto centred = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
+    const auto normal = hn::Mul(centred, hn::Set(d, factor));
+    hn::StoreU(hn::MulAdd(normal, hn::LoadU(d, weight + i), hn::LoadU(d, bias + i)), d, y + i);
   });
 }
 
@@ -96,8 +120,11 @@ void widen_row(const std::byte* x, DType dtype, size_t n, float* y) {
 }  // namespace
 
 const RowKernels& row_kernel_table() {
-  static constexpr RowKernels kTable{
-      .rms_norm = &rms_norm, .widen = &widen_row, .add = &add, .sum_of_squares = &sum_of_squares};
+  static constexpr RowKernels kTable{.rms_norm = &rms_norm,
+                                     .layer_norm = &layer_norm,
+                                     .widen = &widen_row,
+                                     .add = &add,
+                                     .sum_of_squares = &sum_of_squares};
   return kTable;
 }
 

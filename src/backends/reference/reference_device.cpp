@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/reference/plain_math.h"
 #include "core/error.h"
 
 namespace quintet {
@@ -113,14 +114,12 @@ double activate(Activation activation, double x) {
       return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kGeluQuick:
+      return x / (1 + std::exp(-1.702 * x));
   }
   return x;
-}
-
-double dot(const float* a, const float* b, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * b[i];
-  return sum;
 }
 
 // The sequence that holds row `row` of the batch, as [begin, end).
@@ -199,13 +198,23 @@ std::unique_ptr<Weight> ReferenceDevice::pack(std::span<const HostView> parts,
   return weight;
 }
 
-void ReferenceDevice::embedding(std::span<const int32_t> ids, const Tensor& table,
-                                const Tensor& y) {
+void ReferenceDevice::embedding(std::span<const int32_t> ids, const Tensor& table, const Tensor& y,
+                                bool accumulate) {
   const size_t size = size_of(table.dtype());
+  std::vector<float> row(static_cast<size_t>(table.cols()));
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto* base = static_cast<const std::byte*>(table.buffer()->host());
-    widen(base + (table.offset() + ids[i] * table.stride()) * size, table.dtype(),
-          static_cast<size_t>(table.cols()), y.row<float>(static_cast<int64_t>(i)));
+    widen(base + (table.offset() + ids[i] * table.stride()) * size, table.dtype(), row.size(),
+          row.data());
+    float* out = y.row<float>(static_cast<int64_t>(i));
+    for (size_t j = 0; j < row.size(); ++j) out[j] = accumulate ? out[j] + row[j] : row[j];
+  }
+}
+
+void ReferenceDevice::weight_rows(std::span<const int32_t> ids, const Weight& w, const Tensor& y) {
+  const auto& weight = dynamic_cast<const ReferenceWeight&>(w);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::copy_n(weight.row(ids[i]), weight.d_in(), y.row<float>(static_cast<int64_t>(i)));
   }
 }
 
@@ -217,6 +226,25 @@ void ReferenceDevice::rms_norm(const Tensor& x, const Tensor& weight, float eps,
     const float* scale = weight.row<float>(0);
     float* out = y.row<float>(i);
     for (int64_t j = 0; j < x.cols(); ++j) out[j] = static_cast<float>(scale[j] * in[j] * factor);
+  }
+}
+
+void ReferenceDevice::layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                 float eps, const Tensor& y) {
+  const auto n = static_cast<double>(x.cols());
+  for (int64_t i = 0; i < x.rows(); ++i) {
+    const float* in = x.row<float>(i);
+    double mean = 0;
+    for (int64_t j = 0; j < x.cols(); ++j) mean += in[j] / n;
+    double variance = 0;
+    for (int64_t j = 0; j < x.cols(); ++j) variance += (in[j] - mean) * (in[j] - mean) / n;
+    const double factor = 1 / std::sqrt(variance + eps);
+    const float* scale = weight.row<float>(0);
+    const float* shift = bias.row<float>(0);
+    float* out = y.row<float>(i);
+    for (int64_t j = 0; j < x.cols(); ++j) {
+      out[j] = static_cast<float>(scale[j] * ((in[j] - mean) * factor) + shift[j]);
+    }
   }
 }
 
@@ -241,7 +269,6 @@ void ReferenceDevice::attention(const Tensor& q, const Tensor& k, const Tensor& 
                                 int64_t first_row, const AttentionArgs& args, const Tensor& y) {
   const int64_t zero = (position_bias.cols() - 1) / 2;  // where the table keeps distance 0
   std::vector<double> scores;
-  std::vector<double> sums(static_cast<size_t>(args.d_kv));
   for (int64_t i = 0; i < q.rows(); ++i) {
     const int64_t row = first_row + i;
     const auto [begin, end] = sequence_of(batch, row);
@@ -256,19 +283,10 @@ void ReferenceDevice::attention(const Tensor& q, const Tensor& k, const Tensor& 
         if (position_bias) score += position_bias.row<float>(head)[distance + zero];
         scores[static_cast<size_t>(key - begin)] = score;
       }
-      const double highest = *std::max_element(scores.begin(), scores.end());
-      double total = 0;
-      std::fill(sums.begin(), sums.end(), 0);
-      for (int64_t key = begin; key < end; ++key) {
-        const double share = std::exp(scores[static_cast<size_t>(key - begin)] - highest);
-        total += share;
-        const float* value = v.row<float>(key) + column;
-        for (int64_t d = 0; d < args.d_kv; ++d) sums[static_cast<size_t>(d)] += share * value[d];
-      }
-      float* out = y.row<float>(i) + column;
-      for (int64_t d = 0; d < args.d_kv; ++d) {
-        out[d] = static_cast<float>(sums[static_cast<size_t>(d)] / total);
-      }
+      const auto value = [&](size_t j) {
+        return v.row<float>(begin + static_cast<int64_t>(j)) + column;
+      };
+      weigh(scores, value, args.d_kv, y.row<float>(i) + column);
     }
   }
 }

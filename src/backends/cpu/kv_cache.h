@@ -1,0 +1,50 @@
+// Keys and values of one block on a CPU device, and what is done with them.
+#ifndef QUINTET_BACKENDS_CPU_KV_CACHE_H_
+#define QUINTET_BACKENDS_CPU_KV_CACHE_H_
+
+#include <memory>
+#include <span>
+
+#include "backends/cpu/cpu_memory.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/thread_pool.h"
+#include "backends/device.h"
+
+namespace quintet {
+
+class CpuKvCache final : public KvCache {
+ public:
+  CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, const void* owner);
+
+  int64_t n_pages() const override { return n_pages_; }
+  size_t bytes() const override { return buffer_->bytes(); }
+  const void* owner() const override { return owner_; }
+  const KvShape& shape() const { return shape_; }
+
+  // Of one head in one page: keys as [kPageTokens / 8][d_kv][8], so that the lanes of a vector are
+  // keys, then values as [kPageTokens][d_kv], so that they are columns.
+  float* keys(int64_t page, int64_t head) const {
+    return data_ + (page * shape_.n_heads + head) * 2 * head_floats();
+  }
+  float* values(int64_t page, int64_t head) const { return keys(page, head) + head_floats(); }
+
+ private:
+  int64_t head_floats() const { return kPageTokens * shape_.d_kv; }
+
+  KvShape shape_;
+  int64_t n_pages_;
+  std::shared_ptr<Buffer> buffer_;
+  float* data_;
+  const void* owner_;
+};
+
+void run_kv_copy(std::span<const PageCopy> copies, const CpuKvCache& cache, ThreadPool& pool);
+void run_kv_write(const Tensor& k, const Tensor& v, std::span<const int32_t> slots,
+                  const CpuKvCache& cache, ThreadPool& pool);
+void run_cached_attention(const Tensor& q, const CpuKvCache& cache, const PageTable& pages,
+                          const Tensor& position_bias, const AttentionArgs& args, const Tensor& y,
+                          Isa isa, ThreadPool& pool);
+
+}  // namespace quintet
+
+#endif  // QUINTET_BACKENDS_CPU_KV_CACHE_H_
