@@ -45,6 +45,7 @@ class DecoderStage {
   virtual Tensor forward(const StepBatch& step, const Tensor& source, Tensor hidden) = 0;
 
   // Last stage: [selected.size(), vocab_size] of the rows `selected` of what forward() returned.
+  // Throws Error(kUsage) where the stage was loaded without a head.
   virtual Tensor logits(const Tensor& hidden, const std::vector<int32_t>& selected) = 0;
 };
 
@@ -67,8 +68,9 @@ class DecoderModel {
   virtual int64_t max_positions() const = 0;  // of one sequence; 0: no bound
   virtual KvShape kv_shape() const = 0;
   virtual TokenIds token_ids() const = 0;
-  // with_head: for logits; without: hidden states (T5Model, GPT2Model).
-  virtual StackCost cost(DType dtype, bool with_head) const = 0;
+  // with_head: for logits; without: hidden states (T5Model, GPT2Model). The checkpoint's headers
+  // tell whether the head is a matrix of its own or the embedding table.
+  virtual StackCost cost(const Checkpoint& checkpoint, DType dtype, bool with_head) const = 0;
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
   virtual DType stored_dtype(const Checkpoint& checkpoint) const = 0;
   // As EncoderModel::check.
