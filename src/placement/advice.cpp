@@ -47,24 +47,32 @@ int64_t fitting_length(const Trial& now, const FitsFunction& fits) {
   return best >= std::min<int64_t>(kSmallestBatch, longest - 1) ? best : 0;
 }
 
-// Memory that one more device like the last one would need; 0: even a huge one does not help.
-int64_t fitting_extra_device(const Trial& now, const FitsFunction& fits) {
+}  // namespace
+
+int64_t extra_device_bytes(const std::vector<DeviceSpec>& devices, const DevicesFit& fit) {
   constexpr int64_t kHuge = int64_t{1} << 50;
   constexpr int64_t kStep = int64_t{1} << 20;
   const auto good = [&](int64_t steps_less) {
-    Trial trial = now;
-    DeviceSpec extra = now.devices.back();
+    std::vector<DeviceSpec> more = devices;
+    DeviceSpec extra = devices.back();
     extra.name = "another device";
     extra.memory_pool.clear();
     extra.memory_bytes = kHuge - steps_less * kStep;
-    trial.devices.push_back(extra);
-    return fits(trial);
+    more.push_back(extra);
+    return fit(more);
   };
   const int64_t less = largest(0, kHuge / kStep - 1, good);
   return less < 0 ? 0 : kHuge - less * kStep;
 }
 
-}  // namespace
+std::string what_would_fit(const std::vector<std::string>& ways) {
+  if (ways.empty()) return "nothing tried here makes it fit; use a smaller model";
+  std::string text = "what would fit: " + ways.front();
+  for (size_t i = 1; i < ways.size(); ++i) {
+    text += (i + 1 == ways.size() ? ", or " : ", ") + ways[i];
+  }
+  return text;
+}
 
 std::string advise(const Trial& now, const PlanContext& context, bool map_given,
                    const FitsFunction& as_asked, const FitsFunction& freely) {
@@ -93,16 +101,15 @@ std::string advise(const Trial& now, const PlanContext& context, bool map_given,
       break;
     }
   }
-  if (const int64_t bytes = fitting_extra_device(now, freely); bytes > 0) {
-    ways.push_back(
-        fmt::format("another device with {} free", human_bytes(static_cast<double>(bytes))));
+  const auto with_devices = [&](const std::vector<DeviceSpec>& devices) {
+    Trial trial = now;
+    trial.devices = devices;
+    return freely(trial);
+  };
+  if (const int64_t bytes = extra_device_bytes(now.devices, with_devices); bytes > 0) {
+    ways.push_back(fmt::format("another device with {} free", human_bytes(bytes)));
   }
-  if (ways.empty()) return "nothing tried here makes it fit; use a smaller model";
-  std::string text = "what would fit: " + ways.front();
-  for (size_t i = 1; i < ways.size(); ++i) {
-    text += (i + 1 == ways.size() ? ", or " : ", ") + ways[i];
-  }
-  return text;
+  return what_would_fit(ways);
 }
 
 }  // namespace quintet

@@ -10,6 +10,13 @@
 
 namespace quintet {
 
+// "what would fit: A, B, or C", or that nothing was found.
+std::string what_would_fit(const std::vector<std::string>& ways);
+
+// Memory that one more device like the last one would need; 0: even a huge one does not help.
+using DevicesFit = std::function<bool(const std::vector<DeviceSpec>&)>;
+int64_t extra_device_bytes(const std::vector<DeviceSpec>& devices, const DevicesFit& fit);
+
 // A setting to be tried.
 struct Trial {
   StackCost cost;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <unordered_set>
 
@@ -209,6 +210,12 @@ std::string block_ranges(const std::vector<int64_t>& rising) {
   return text;
 }
 
+std::vector<int64_t> block_list(int64_t first, int64_t one_past_last) {
+  std::vector<int64_t> blocks(static_cast<size_t>(std::max<int64_t>(0, one_past_last - first)));
+  std::iota(blocks.begin(), blocks.end(), first);
+  return blocks;
+}
+
 DeviceMap get_device_map(int64_t n_layers, const std::vector<std::string>& devices) {
   if (devices.empty()) {
     fail(ErrorKind::kUsage,
@@ -219,9 +226,8 @@ DeviceMap get_device_map(int64_t n_layers, const std::vector<std::string>& devic
   const int64_t per_device = (n_layers - 1) / k + 1;
   DeviceMap device_map;
   for (int64_t first = 0; first < n_layers; first += per_device) {
-    std::vector<int64_t> blocks(static_cast<size_t>(std::min(per_device, n_layers - first)));
-    for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = first + static_cast<int64_t>(i);
-    device_map.emplace_back(devices[static_cast<size_t>(first / per_device)], std::move(blocks));
+    device_map.emplace_back(devices[static_cast<size_t>(first / per_device)],
+                            block_list(first, first + std::min(per_device, n_layers - first)));
   }
   return device_map;
 }

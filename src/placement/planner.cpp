@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "core/error.h"
 #include "core/human.h"
 #include "placement/advice.h"
 #include "placement/block_ranges.h"
+#include "placement/memory_pools.h"
 #include "placement/split_search.h"
 #include "placement/stage_model.h"
 
@@ -17,38 +17,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
-const DeviceSpec& spec_of(const std::vector<DeviceSpec>& devices, const std::string& name) {
-  return *std::find_if(devices.begin(), devices.end(),
-                       [&](const DeviceSpec& device) { return device.name == name; });
-}
-
-struct PoolUse {
-  int64_t used = 0;
-  int64_t fixed = 0;  // the process's own part, once however many devices it drives
-  int64_t available = 0;
-  std::vector<std::string> devices;
-
-  int64_t needed() const { return used + fixed; }
-};
-
-// Pools that ask for more than they have, by name.
-std::map<std::string, PoolUse> full_pools(const Plan& plan,
-                                          const std::vector<DeviceSpec>& devices) {
-  std::map<std::string, PoolUse> pools;
+std::vector<PoolUse> full_pools_of(const Plan& plan, const std::vector<DeviceSpec>& devices) {
+  std::vector<DeviceUse> uses;
   for (const StagePlan& stage : plan.stages) {
-    const DeviceSpec& device = spec_of(devices, stage.device);
-    if (device.memory_pool.empty()) continue;
-    PoolUse& pool = pools[device.memory_pool];
-    pool.used += stage.weight_bytes + stage.activation_bytes;
-    pool.fixed = std::max(pool.fixed, stage.fixed_bytes);
-    pool.available = device.pool_bytes;
-    pool.devices.push_back(stage.device);
+    uses.push_back({.device = stage.device,
+                    .bytes = stage.weight_bytes + stage.activation_bytes,
+                    .fixed = stage.fixed_bytes});
   }
-  std::erase_if(pools,
-                [](const auto& pool) { return pool.second.needed() <= pool.second.available; });
-  return pools;
+  return full_pools(uses, devices);
 }
 
 // Times of a run with n micro-batches: the first one passes every stage in turn, the others follow
@@ -96,7 +72,7 @@ Plan plan_of_runs(const std::vector<BlockRun>& runs, const StageModel& model,
     if (!used[d]) plan.unused.push_back(devices[d].name);
   }
   set_times(plan, model);
-  plan.fits = plan.fits && full_pools(plan, devices).empty();
+  plan.fits = plan.fits && full_pools_of(plan, devices).empty();
   return plan;
 }
 
@@ -126,15 +102,7 @@ std::optional<Plan> best_within_pools(const StageModel& model,
   };
   consider(best_fitting(model, devices, devices.size(), unlimited));
   if (best) return best;
-  std::map<std::string, int64_t> members;
-  for (const DeviceSpec& device : devices) ++members[device.memory_pool];
-  std::vector<int64_t> shares = unlimited;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    if (!devices[d].memory_pool.empty()) {
-      shares[d] = devices[d].pool_bytes / members[devices[d].memory_pool];
-    }
-  }
-  consider(best_fitting(model, devices, devices.size(), shares));
+  consider(best_fitting(model, devices, devices.size(), equal_pool_shares(devices)));
   for (size_t limit = devices.size() - 1; limit > 0; --limit) {
     consider(best_fitting(model, devices, limit, unlimited));
   }
@@ -162,14 +130,9 @@ std::vector<BlockRun> runs_of_map(const DeviceMap& device_map,
                                   const std::vector<DeviceSpec>& devices) {
   std::vector<BlockRun> runs;
   for (const auto& [name, blocks] : order_device_map(device_map)) {
-    size_t d = 0;
-    while (d < devices.size() && devices[d].name != name) ++d;
-    if (d == devices.size()) {
-      std::string known;
-      for (const DeviceSpec& device : devices) known += (known.empty() ? "" : ", ") + device.name;
-      fail(ErrorKind::kDevice, "device map: '{}' is not among the devices in use: {}", name, known);
-    }
-    runs.push_back({.device = d, .first = blocks.front(), .last = blocks.back() + 1});
+    runs.push_back({.device = device_index(devices, name),
+                    .first = blocks.front(),
+                    .last = blocks.back() + 1});
   }
   return runs;
 }
@@ -184,19 +147,14 @@ std::string describe_problem(const Plan& plan, const std::vector<DeviceSpec>& de
         "{}{}: {} block{} {} need{} {} in {} ({} of weights, {} of activations{}), {} is available",
         text.empty() ? "" : "; ", stage.device, context.stack, count == 1 ? "" : "s",
         block_range(stage.first_block, stage.last_block), count == 1 ? "s" : "",
-        human(stage.needed_bytes()), context.dtype, human(stage.weight_bytes),
-        human(stage.activation_bytes),
-        stage.fixed_bytes > 0 ? ", " + human(stage.fixed_bytes) + " of the program itself" : "",
-        human(stage.memory_bytes));
+        human_bytes(stage.needed_bytes()), context.dtype, human_bytes(stage.weight_bytes),
+        human_bytes(stage.activation_bytes),
+        stage.fixed_bytes > 0 ? ", " + human_bytes(stage.fixed_bytes) + " of the program itself"
+                              : "",
+        human_bytes(stage.memory_bytes));
   }
-  for (const auto& [name, pool] : full_pools(plan, devices)) {
-    std::string members;
-    for (const std::string& device : pool.devices) {
-      members += (members.empty() ? "" : ", ") + device;
-    }
-    text += fmt::format("{}{} together need {} of {} memory in {}, {} is available",
-                        text.empty() ? "" : "; ", members, human(pool.needed()), name,
-                        context.dtype, human(pool.available));
+  for (const PoolUse& pool : full_pools_of(plan, devices)) {
+    text += (text.empty() ? "" : "; ") + describe_pool(pool, context.dtype);
   }
   return text;
 }
@@ -207,8 +165,7 @@ std::string fewer_blocks(const Plan& plan, const StageModel& model,
   std::string text;
   for (const StagePlan& stage : plan.stages) {
     if (stage.fits) continue;
-    size_t d = 0;
-    while (devices[d].name != stage.device) ++d;
+    const size_t d = device_index(devices, stage.device);
     int64_t last = stage.last_block;
     while (last > stage.first_block &&
            model.needed_bytes(d, stage.first_block, last) > stage.memory_bytes) {
@@ -258,6 +215,15 @@ DeviceSpec device_spec(std::string name, const DeviceSpeed& speed, DType dtype,
   return spec;
 }
 
+size_t device_index(const std::vector<DeviceSpec>& devices, const std::string& name) {
+  size_t d = 0;
+  while (d < devices.size() && devices[d].name != name) ++d;
+  if (d < devices.size()) return d;
+  std::string known;
+  for (const DeviceSpec& device : devices) known += (known.empty() ? "" : ", ") + device.name;
+  fail(ErrorKind::kDevice, "device map: '{}' is not among the devices in use: {}", name, known);
+}
+
 Plan plan_stages(const StackCost& cost, const std::vector<DeviceSpec>& devices,
                  const LengthProfile& profile, const PlanContext& context) {
   check_arguments(cost, devices);
@@ -280,10 +246,7 @@ Plan evaluate_map(const StackCost& cost, const DeviceMap& device_map,
 DeviceMap device_map_of(const Plan& plan) {
   DeviceMap device_map;
   for (const StagePlan& stage : plan.stages) {
-    auto& blocks = device_map.emplace_back(stage.device, std::vector<int64_t>()).second;
-    for (int64_t block = stage.first_block; block < stage.last_block; ++block) {
-      blocks.push_back(block);
-    }
+    device_map.emplace_back(stage.device, block_list(stage.first_block, stage.last_block));
   }
   return device_map;
 }

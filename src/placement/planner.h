@@ -28,6 +28,9 @@ struct DeviceSpec {
 DeviceSpec device_spec(std::string name, const DeviceSpeed& speed, DType dtype,
                        int64_t memory_bytes);
 
+// Where `devices` has the one of this name. Throws Error(kDevice) where it has none.
+size_t device_index(const std::vector<DeviceSpec>& devices, const std::string& name);
+
 // The lengths that will come: what the plan's times are for.
 struct LengthProfile {
   std::vector<int32_t> lengths;  // tokens of each record (or a sample of them)

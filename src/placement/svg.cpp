@@ -8,6 +8,7 @@
 
 #include "core/human.h"
 #include "placement/block_ranges.h"
+#include "placement/text_table.h"
 
 namespace quintet {
 namespace {
@@ -34,8 +35,6 @@ constexpr const char* kColours[] = {"#2f6db5", "#c46210", "#3a8651", "#8250b8",
 
 const char* colour(size_t stage) { return kColours[stage % std::size(kColours)]; }
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -57,10 +56,6 @@ std::string escaped(const std::string& text) {
     }
   }
   return out;
-}
-
-std::string shortened(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
 
 // At most four lines of about the page's width, broken at blanks.
@@ -162,13 +157,15 @@ double draw_device(Drawing& drawing, const StagePlan& stage, size_t index, doubl
     drawing.box(end, y + 20, x - end, 4, fill("#b3261e"), 0);
     drawing.line(end, y - 3, end, y + 24, "#b3261e");
   }
-  std::string note = fmt::format("weights {}  \u00b7  activations {}", human(stage.weight_bytes),
-                                 human(stage.activation_bytes));
-  if (stage.fixed_bytes > 0) note += fmt::format("  \u00b7  program {}", human(stage.fixed_bytes));
+  std::string note =
+      fmt::format("weights {}  \u00b7  activations {}", human_bytes(stage.weight_bytes),
+                  human_bytes(stage.activation_bytes));
+  if (stage.fixed_bytes > 0)
+    note += fmt::format("  \u00b7  program {}", human_bytes(stage.fixed_bytes));
   drawing.text(kLeft, y + 38, "soft small", note);
   drawing.text(kRight, y + 38, stage.fits ? "end small" : "bad end small",
-               fmt::format("{} of {}{}", human(stage.needed_bytes()), human(stage.memory_bytes),
-                           stage.fits ? "" : ": does not fit"));
+               fmt::format("{} of {}{}", human_bytes(stage.needed_bytes()),
+                           human_bytes(stage.memory_bytes), stage.fits ? "" : ": does not fit"));
   return y + kCardHeight;
 }
 
