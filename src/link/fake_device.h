@@ -1,14 +1,18 @@
-// A device for tests of links and pipelines: tensors in plain memory that it may claim not to be
-// the host's, mean pooling, and failures on demand. It has no other ops.
+// A device for tests of links, pipelines and rings: tensors in plain memory that it may claim not
+// to be the host's, mean pooling, what is done with logits, and failures on demand. It has no other
+// ops.
 #ifndef QUINTET_LINK_FAKE_DEVICE_H_
 #define QUINTET_LINK_FAKE_DEVICE_H_
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -71,6 +75,44 @@ class FakeDevice : public Device {
     }
   }
 
+  void log_softmax(const Tensor& x) override {
+    for (int64_t i = 0; i < x.rows(); ++i) {
+      float* const values = row(x, i);
+      double sum = 0;
+      for (int64_t c = 0; c < x.cols(); ++c) sum += std::exp(static_cast<double>(values[c]));
+      for (int64_t c = 0; c < x.cols(); ++c) values[c] -= static_cast<float>(std::log(sum));
+    }
+  }
+  void edit(std::span<const LogitEdit> edits, const Tensor& x) override {
+    for (const LogitEdit& edit : edits) {
+      float* const values = row(x, edit.row);
+      float& value = values[edit.token];
+      if (edit.kind == LogitEdit::Kind::kSet) value = edit.value;
+      if (edit.kind == LogitEdit::Kind::kPenalise) {
+        value = value < 0 ? value * edit.value : value / edit.value;
+      }
+      if (edit.kind == LogitEdit::Kind::kFillRow) std::fill_n(values, x.cols(), edit.value);
+    }
+  }
+  void top_k(const Tensor& x, int64_t k, std::span<int32_t> ids, std::span<float> best) override {
+    std::vector<int32_t> order(static_cast<size_t>(x.cols()));
+    for (int64_t i = 0; i < x.rows(); ++i) {
+      const float* const values = row(x, i);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int32_t a, int32_t b) { return values[a] > values[b]; });
+      for (int64_t j = 0; j < k; ++j) {
+        const auto to = static_cast<size_t>(i * k + j);
+        ids[to] = order[static_cast<size_t>(j)];
+        best[to] = values[ids[to]];
+      }
+    }
+  }
+  void pick(const Tensor& x, std::span<const int32_t> rows, std::span<const int32_t> columns,
+            std::span<float> values) override {
+    for (size_t i = 0; i < rows.size(); ++i) values[i] = row(x, rows[i])[columns[i]];
+  }
+
   // Address of row i, whatever the memory claims to be.
   static float* row(const Tensor& tensor, int64_t i) {
     return reinterpret_cast<float*>(static_cast<Memory&>(*tensor.buffer()).bytes_.data()) +
@@ -104,12 +146,6 @@ class FakeDevice : public Device {
   void cached_attention(const Tensor& /*q*/, const KvCache& /*cache*/, const PageTable& /*pages*/,
                         const Tensor& /*position_bias*/, const AttentionArgs& /*args*/,
                         const Tensor& /*y*/) override {}
-  void log_softmax(const Tensor& /*x*/) override {}
-  void edit(std::span<const LogitEdit> /*edits*/, const Tensor& /*x*/) override {}
-  void top_k(const Tensor& /*x*/, int64_t /*k*/, std::span<int32_t> /*ids*/,
-             std::span<float> /*values*/) override {}
-  void pick(const Tensor& /*x*/, std::span<const int32_t> /*rows*/,
-            std::span<const int32_t> /*columns*/, std::span<float> /*values*/) override {}
 
  private:
   struct Memory : Buffer {

@@ -10,14 +10,15 @@ HostCopy::HostCopy(Device& from, Device& to)
 
 void HostCopy::send(Parcel& parcel) {
   assert(parcel.hidden.dtype() == DType::kFloat32);
+  parcel.n_rows = parcel.hidden.rows();
   parcel.rows = buffers_->take(static_cast<size_t>(parcel.hidden.rows() * parcel.hidden.cols()));
   from_.download(parcel.hidden, parcel.rows.data());
   parcel.hidden = {};  // here, on the thread that drives the device it belongs to
 }
 
 void HostCopy::receive(Parcel& parcel) {
-  const int64_t n_tokens = parcel.batch.n_tokens();
-  parcel.hidden = to_.allocate(n_tokens, static_cast<int64_t>(parcel.rows.size()) / n_tokens);
+  const int64_t n_rows = parcel.n_rows;
+  parcel.hidden = to_.allocate(n_rows, static_cast<int64_t>(parcel.rows.size()) / n_rows);
   to_.upload(parcel.rows.data(), parcel.hidden);
   parcel.rows = {};
 }

@@ -1,22 +1,22 @@
-// How a micro-batch's hidden states reach the next stage. A link has two ends: send() runs on the
+// How rows of hidden states reach the next stage. A link has two ends: send() runs on the
 // thread that drives the sender's device, receive() on the thread that drives the receiver's, and
 // between the two lies a queue, or a network.
 #ifndef QUINTET_LINK_LINK_H_
 #define QUINTET_LINK_LINK_H_
 
+#include <cstdint>
 #include <string>
 
-#include "core/micro_batch.h"
 #include "core/tensor.h"
 #include "link/host_buffers.h"
 
 namespace quintet {
 
-// A micro-batch between stages, with its hidden states in one of two places.
+// Hidden states between stages, in one of two places.
 struct Parcel {
-  MicroBatch batch;
-  Tensor hidden;  // [n_tokens, d_model] on a device; empty before the first stage
-  HostRows rows;  // [n_tokens, d_model], row-major, while on the way through host memory
+  Tensor hidden;       // [n_rows, d_model] on a device; empty before the first stage
+  HostRows rows;       // [n_rows, d_model], row-major, while on the way through host memory
+  int64_t n_rows = 0;  // of `rows`
 };
 
 class Link {

@@ -12,12 +12,11 @@
 namespace quintet {
 namespace {
 
-Parcel make_parcel(Device& device, int64_t n_tokens, int64_t d_model) {
+Parcel make_parcel(Device& device, int64_t n_rows, int64_t d_model) {
   Parcel parcel;
-  parcel.batch.tokens.resize(static_cast<size_t>(n_tokens));
-  std::vector<float> values(static_cast<size_t>(n_tokens * d_model));
+  std::vector<float> values(static_cast<size_t>(n_rows * d_model));
   std::iota(values.begin(), values.end(), 1.0F);
-  parcel.hidden = device.allocate(n_tokens, d_model);
+  parcel.hidden = device.allocate(n_rows, d_model);
   device.upload(values.data(), parcel.hidden);
   return parcel;
 }

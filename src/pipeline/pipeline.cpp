@@ -50,7 +50,7 @@ Pipeline::~Pipeline() = default;
 
 bool Pipeline::push(MicroBatch batch) {
   if (batch.n_tokens() == 0) fail(ErrorKind::kUsage, "a micro-batch without tokens");
-  Parcel parcel;
+  BatchParcel parcel;
   parcel.batch = std::move(batch);
   return impl_->stages.front().put(std::move(parcel));
 }

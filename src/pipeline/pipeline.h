@@ -14,11 +14,10 @@
 #include "core/micro_batch.h"
 #include "link/host_buffers.h"
 #include "models/encoder.h"
-#include "quintet/error.h"
+#include "pipeline/failures.h"
+#include "pipeline/stage_meter.h"
 
 namespace quintet {
-
-class Trace;
 
 struct PipelineStage {
   Device* device = nullptr;  // outlives the pipeline; no other stage has it
@@ -42,27 +41,6 @@ struct BatchResult {
   // [n_tokens, d_model] after the final norm, or with pooling [n_seqs, d_model]; row-major. Goes
   // back to the pipeline for reuse when dropped, from any thread, even after the pipeline is gone.
   HostRows rows;
-};
-
-// What a stage threw, and the records that were under way in it.
-class BatchError : public Error {
- public:
-  BatchError(ErrorKind kind, const std::string& message, std::vector<uint64_t> ordinals)
-      : Error(kind, message), ordinals_(std::move(ordinals)) {}
-  const std::vector<uint64_t>& ordinals() const { return ordinals_; }  // of the micro-batch
-
- private:
-  std::vector<uint64_t> ordinals_;
-};
-
-struct StageStats {
-  std::string device;
-  StageRange range;
-  double busy_seconds = 0;     // computing, pooling
-  double link_seconds = 0;     // taking rows over and passing them on
-  double waiting_seconds = 0;  // for input, for room behind; the device may have been lent
-  uint64_t batches = 0;
-  int64_t tokens = 0;
 };
 
 // push() and finish() from one thread, pop() from another (or the same one, with no more in flight

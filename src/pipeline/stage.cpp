@@ -1,7 +1,6 @@
 #include "pipeline/stage.h"
 
 #include <cassert>
-#include <new>
 #include <utility>
 
 #include "core/error.h"
@@ -10,23 +9,11 @@
 namespace quintet {
 namespace {
 
-double seconds(const std::atomic<int64_t>& nanoseconds) {
-  return static_cast<double>(nanoseconds.load()) * 1e-9;
+StageMeter::Work work_of(const MicroBatch& batch) {
+  return {.number = static_cast<int64_t>(batch.number), .tokens = batch.n_tokens()};
 }
 
 }  // namespace
-
-void Failures::add(uint64_t place, BatchError error) {
-  const std::scoped_lock lock(mutex_);
-  if (first_ && place_ <= place) return;
-  place_ = place;
-  first_.emplace(std::move(error));
-}
-
-void Failures::raise() const {
-  const std::scoped_lock lock(mutex_);
-  if (first_) throw BatchError(*first_);
-}
 
 void StageShared::end() {
   ended = true;
@@ -41,8 +28,9 @@ Stage::Stage(PipelineStage part, size_t index, StageShared& shared)
                          part_.range.first_block, part_.range.last_block - 1)),
       input_(shared.options.queue_capacity),
       // Being filled, waiting, with the consumer.
-      buffers_(HostBuffers::create(shared.options.queue_capacity + 2)) {
-  if (shared.options.trace != nullptr) track_ = shared.options.trace->add_track(label_);
+      buffers_(HostBuffers::create(shared.options.queue_capacity + 2)),
+      meter_(shared.options.trace,
+             shared.options.trace != nullptr ? shared.options.trace->add_track(label_) : 0) {
   shared.stages.push_back(this);
 }
 
@@ -60,7 +48,7 @@ void Stage::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Stage::put(Parcel parcel) {
+bool Stage::put(BatchParcel parcel) {
   const bool accepted = input_.push(std::move(parcel));
   if (accepted) wake();
   return accepted;
@@ -71,25 +59,13 @@ void Stage::end_of_input() {
   wake();
 }
 
-StageStats Stage::stats() const {
-  return {.device = part_.device->name(),
-          .range = part_.range,
-          .busy_seconds = seconds(busy_ns_),
-          .link_seconds = seconds(link_ns_),
-          .waiting_seconds = seconds(waiting_ns_),
-          .batches = batches_,
-          .tokens = tokens_};
-}
+StageStats Stage::stats() const { return meter_.stats(part_.device->name(), part_.range); }
 
 void Stage::run() {
   try {
     work();
-  } catch (const Error& error) {
-    fail_with(error.kind(), error.what());
-  } catch (const std::bad_alloc&) {
-    fail_with(ErrorKind::kMemory, "out of host memory");
-  } catch (const std::exception& error) {
-    fail_with(ErrorKind::kDevice, error.what());
+  } catch (...) {
+    note_failure();
   }
   close_next();
   if (next_ == nullptr) {
@@ -101,12 +77,12 @@ void Stage::run() {
 
 void Stage::work() {
   part_.device->attach_thread();
-  while (std::optional<Parcel> parcel = take()) {
+  while (std::optional<BatchParcel> parcel = take()) {
     ordinals_ = parcel->batch.ordinals;
     if (previous_ != nullptr) {
       const auto begin = Clock::now();
       previous_->link_->receive(*parcel);
-      account(link_ns_, "link", begin, &parcel->batch);
+      meter_.link(begin, work_of(parcel->batch));
     }
     compute(*parcel);
     const bool accepted =
@@ -116,35 +92,34 @@ void Stage::work() {
   }
 }
 
-std::optional<Parcel> Stage::take() {
+std::optional<BatchParcel> Stage::take() {
   ordinals_.clear();
   const auto begin = Clock::now();
   lend_until([this] { return input_.can_pop(); });
-  std::optional<Parcel> parcel = input_.pop();
+  std::optional<BatchParcel> parcel = input_.pop();
   if (previous_ != nullptr) previous_->wake();
-  account(waiting_ns_, "waiting", begin, nullptr);
+  meter_.waiting(begin);
   return parcel;
 }
 
-void Stage::compute(Parcel& parcel) {
+void Stage::compute(BatchParcel& parcel) {
   const auto begin = Clock::now();
   parcel.hidden = part_.blocks->forward(parcel.batch, std::move(parcel.hidden));
   part_.device->wait();
   assert(parcel.hidden.rows() == parcel.batch.n_tokens());
   assert(parcel.hidden.cols() == shared_.d_model);
-  account(busy_ns_, "compute", begin, &parcel.batch);
-  ++batches_;
-  tokens_ += parcel.batch.n_tokens();
+  meter_.busy("compute", begin, work_of(parcel.batch));
+  meter_.count(parcel.batch.n_tokens());
 }
 
-bool Stage::pass_on(Parcel parcel) {
+bool Stage::pass_on(BatchParcel parcel) {
   auto begin = Clock::now();
   link_->send(parcel);
-  account(link_ns_, "link", begin, &parcel.batch);
+  meter_.link(begin, work_of(parcel.batch));
   begin = Clock::now();
   lend_until([this] { return next_->input_.can_push(); });
   const bool accepted = next_->put(std::move(parcel));
-  account(waiting_ns_, "waiting", begin, nullptr);
+  meter_.waiting(begin);
   return accepted;
 }
 
@@ -152,11 +127,11 @@ bool Stage::deliver(BatchResult result) {
   const auto begin = Clock::now();
   lend_until([this] { return shared_.results.can_push(); });
   const bool accepted = shared_.results.push(std::move(result));
-  account(waiting_ns_, "waiting", begin, nullptr);
+  meter_.waiting(begin);
   return accepted;
 }
 
-BatchResult Stage::to_host(Parcel parcel) {
+BatchResult Stage::to_host(BatchParcel parcel) {
   const auto begin = Clock::now();
   const MicroBatch& batch = parcel.batch;
   Device& device = *part_.device;
@@ -169,7 +144,7 @@ BatchResult Stage::to_host(Parcel parcel) {
   }
   HostRows host = buffers_->take(static_cast<size_t>(rows.rows() * rows.cols()));
   device.download(rows, host.data());
-  account(busy_ns_, "to host", begin, &batch);
+  meter_.busy("to host", begin, work_of(batch));
   return {.batch = std::move(parcel.batch), .rows = std::move(host)};
 }
 
@@ -188,26 +163,12 @@ void Stage::lend_until(const Ready& ready) {
   if (shared_.options.lend && !ready()) part_.device->lend_until(ready);
 }
 
-void Stage::fail_with(ErrorKind kind, const char* message) {
-  shared_.failures.add(place_, BatchError(kind, fmt::format("{}: {}", label_, message), ordinals_));
+void Stage::note_failure() {
+  shared_.failures.add_current(place_, label_, ordinals_);
   for (size_t i = 0; i <= index_; ++i) {
     shared_.stages[i]->input_.abort();
     shared_.stages[i]->wake();
   }
-}
-
-void Stage::account(std::atomic<int64_t>& nanoseconds, std::string_view name,
-                    Clock::time_point begin, const MicroBatch* batch) {
-  constexpr std::chrono::microseconds kTooShortToShow{5};
-  const auto end = Clock::now();
-  nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
-  if (shared_.options.trace == nullptr || end - begin < kTooShortToShow) return;
-  TraceEvent event = {.name = name, .begin = begin, .end = end};
-  if (batch != nullptr) {
-    event.batch = static_cast<int64_t>(batch->number);
-    event.tokens = batch->n_tokens();
-  }
-  shared_.options.trace->add(track_, event);
 }
 
 }  // namespace quintet
