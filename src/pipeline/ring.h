@@ -4,27 +4,27 @@
 //   step:    StepBatch (+ encoder rows) -> decoder stage 0 -> ... -> head -> StepResult
 //
 // A device may have a stage of each stack. Jobs queue before each device and are taken in the order
-// in which they came; steps before encodes, since sequences under way wait for them. Whoever drives
-// the ring closes it: it makes the next step of a group from the last one's result, and keeps at
-// least as many groups of sequences under way as there are stages, so that no device waits.
+// in which they came; steps before encodes, since sequences under way wait for them, but an encode
+// lets only so many steps by. Whoever drives the ring closes it: it makes the next step of a group
+// from the last one's result, and keeps at least as many groups of sequences under way as there are
+// decoder stages, so that no device waits. Queues have no bound but what the caller has under way.
 #ifndef QUINTET_PIPELINE_RING_H_
 #define QUINTET_PIPELINE_RING_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/logit_edit.h"
 #include "core/micro_batch.h"
 #include "core/step_batch.h"
-#include "link/host_buffers.h"
 #include "models/decoder.h"
 #include "models/encoder.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/failures.h"
+#include "pipeline/stage_meter.h"
+#include "pipeline/trace.h"
 
 namespace quintet {
 
@@ -46,19 +46,22 @@ struct EncodeJob {
   MicroBatch batch;
 };
 
-// The encoder's output, kept where the last encoder stage left it until the step that takes it.
+// The encoder's output in memory that the host addresses, whatever the devices: Tensor::row()
+// works, views may be dropped on any thread.
 struct EncodeResult {
   uint64_t tag = 0;
   MicroBatch batch;
-  Tensor rows;  // [n_tokens, d_model] on the last encoder stage's device
+  Tensor rows;  // [n_tokens, d_model] float32
 };
 
 struct StepJob {
   uint64_t tag = 0;
   StepBatch step;
-  // Encoder rows for step.source_slots, one below the other; as EncodeResult::rows.
+  // Encoder rows for step.source_slots, one below the other; views of EncodeResult::rows. Every
+  // decoder stage gets them, other memory than the host's once each.
   std::vector<Tensor> sources;
   LogitRequest request;
+  std::vector<uint64_t> ordinals;  // the records under way in it, for a failure's message
 };
 
 struct StepResult {
@@ -70,6 +73,14 @@ struct StepResult {
   std::vector<float> rows;    // [n_selected, vocab_size or d_model], or empty
 };
 
+// One of the two, or neither.
+struct RingResult {
+  std::unique_ptr<EncodeResult> encode;
+  std::unique_ptr<StepResult> step;
+
+  explicit operator bool() const { return encode != nullptr || step != nullptr; }
+};
+
 struct RingDevice {
   Device* device = nullptr;               // outlives the ring
   std::unique_ptr<EncoderStage> encoder;  // null: no stage of that stack
@@ -79,8 +90,6 @@ struct RingDevice {
 };
 
 struct RingOptions {
-  int64_t encoder_d_model = 0;
-  int64_t decoder_d_model = 0;
   bool lend = true;        // as PipelineOptions::lend
   Trace* trace = nullptr;  // gets one track per device; outlives the ring
 };
@@ -88,8 +97,9 @@ struct RingOptions {
 // submit() and wait() from one thread; abort() and stats() from any.
 class Ring {
  public:
-  // Throws Error(kUsage) where a device stands twice or a stack's ranges do not join up. The
-  // stages' caches have been reserved.
+  // Throws Error(kUsage) where a device stands twice or has no stage, a stack's ranges do not join
+  // up, or there is no decoder. Stages stand in the order of their blocks, whatever the order of
+  // the devices. Their caches have been reserved.
   Ring(std::vector<RingDevice> devices, RingOptions options);
   ~Ring();  // aborts what is under way, joins the threads
   Ring(const Ring&) = delete;
@@ -97,14 +107,17 @@ class Ring {
 
   void submit(EncodeJob job);
   void submit(StepJob job);
-  // The next job that is finished, in the order of finishing; waits for it. Nothing after abort()
-  // and where nothing is under way. When a stage has thrown, throws BatchError with the ordinals of
-  // that job (a step's: of its prompts), from then on at each call.
-  std::optional<std::variant<EncodeResult, StepResult>> wait();
-  size_t in_flight() const;
-  void abort();
+  // The next job that is finished, in the order of finishing; waits for it. Encodes finish in the
+  // order of submit(), steps too. Nothing after abort() and where nothing is under way. When a
+  // stage has thrown, throws BatchError with the ordinals of that job, from then on at each call.
+  RingResult wait();
+  size_t in_flight() const;  // submitted and not yet handed out by wait()
+  void abort();              // throws away what is under way; wait() returns soon
+  size_t n_encoder_stages() const;
   size_t n_decoder_stages() const;
-  std::vector<StageStats> stats() const;  // of each device, encoder and decoder stage apart
+  // Of each stage in the order of the stacks, encoder first. A device's waiting counts with its
+  // decoder stage where it has one.
+  std::vector<StageStats> stats() const;
 
  private:
   struct Impl;
