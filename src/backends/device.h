@@ -79,16 +79,6 @@ struct AttentionArgs {
 
 enum class Pooling { kMean, kFirst, kLast };
 
-// Keys and values of one block for many sequences, in pages of kPageTokens tokens, laid out as its
-// device likes it.
-class KvCache {
- public:
-  virtual ~KvCache() = default;
-  virtual int64_t n_pages() const = 0;
-  virtual size_t bytes() const = 0;
-  virtual const void* owner() const { return nullptr; }  // its Device; null: not told, not checked
-};
-
 struct KvShape {
   int64_t n_heads = 0;
   int64_t d_kv = 0;  // of one head
@@ -97,6 +87,17 @@ struct KvShape {
   int64_t bytes_per_page() const {
     return 2 * kPageTokens * n_heads * d_kv * static_cast<int64_t>(sizeof(float));
   }
+};
+
+// Keys and values of one block for many sequences, in pages of kPageTokens tokens, laid out as its
+// device likes it.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  virtual KvShape shape() const = 0;
+  virtual int64_t n_pages() const = 0;
+  virtual size_t bytes() const = 0;
+  virtual const void* owner() const { return nullptr; }  // its Device; null: not told, not checked
 };
 
 class Device {
@@ -165,8 +166,8 @@ class Device {
 
   // Decoding with caches. Every row is one query of its own sequence.
   virtual std::unique_ptr<KvCache> make_kv_cache(const KvShape& shape, int64_t n_pages) = 0;
-  virtual void kv_copy(std::span<const PageCopy> copies, KvCache& cache) = 0;
-  // Keeps row i of k and v, [n, n_heads * d_kv], in slots[i]; -1: nowhere.
+  virtual void kv_copy(std::span<const PageCopy> copies, KvCache& cache) = 0;  // in their order
+  // Keeps row i of k and v, [n, n_heads * d_kv], in slots[i]; -1: nowhere. The others differ.
   virtual void kv_write(const Tensor& k, const Tensor& v, std::span<const int32_t> slots,
                         KvCache& cache) = 0;
   // Row i of q attends to the first n_keys[i] keys of its table: the bits are those of attention()

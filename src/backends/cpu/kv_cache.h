@@ -16,10 +16,10 @@ class CpuKvCache final : public KvCache {
  public:
   CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, const void* owner);
 
+  KvShape shape() const override { return shape_; }
   int64_t n_pages() const override { return n_pages_; }
   size_t bytes() const override { return buffer_->bytes(); }
   const void* owner() const override { return owner_; }
-  const KvShape& shape() const { return shape_; }
 
   // Of one head in one page: keys as [kPageTokens / 8][d_kv][8], so that the lanes of a vector are
   // keys, then values as [kPageTokens][d_kv], so that they are columns.

@@ -20,7 +20,8 @@ class ReferenceKvCache : public KvCache {
  public:
   ReferenceKvCache(const KvShape& shape, int64_t n_pages, std::shared_ptr<MemoryCount> count,
                    const void* owner)
-      : inner_(shape.n_heads * shape.d_kv),
+      : shape_(shape),
+        inner_(shape.n_heads * shape.d_kv),
         n_pages_(n_pages),
         keys_(static_cast<size_t>(n_pages * kPageTokens * inner_)),
         values_(keys_.size()),
@@ -32,6 +33,7 @@ class ReferenceKvCache : public KvCache {
   ReferenceKvCache(const ReferenceKvCache&) = delete;
   ReferenceKvCache& operator=(const ReferenceKvCache&) = delete;
 
+  KvShape shape() const override { return shape_; }
   int64_t n_pages() const override { return n_pages_; }
   size_t bytes() const override { return (keys_.size() + values_.size()) * sizeof(float); }
   const void* owner() const override { return owner_; }
@@ -43,6 +45,7 @@ class ReferenceKvCache : public KvCache {
   const float* value(int64_t slot) const { return values_.data() + slot * inner_; }
 
  private:
+  KvShape shape_;
   int64_t inner_;
   int64_t n_pages_;
   std::vector<float> keys_;
