@@ -32,6 +32,21 @@ void check_placement(std::string_view op, std::string_view what, const Device& d
   if (weight.owner() != nullptr && weight.owner() != &device) misplaced(op, what, device);
 }
 
+void check_placement(std::string_view op, std::string_view what, const Device& device,
+                     const KvCache& cache) {
+  if (cache.owner() != nullptr && cache.owner() != &device) misplaced(op, what, device);
+}
+
+void check_indices(std::string_view op, std::string_view what, std::span<const int32_t> indices,
+                   int64_t end) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= end) {
+      fail(ErrorKind::kUsage, "{}: {} {} of number {} is outside 0 .. {}", op, what, indices[i], i,
+           end - 1);
+    }
+  }
+}
+
 void check_weight(std::string_view op, std::string_view what, const Device& device,
                   const Weight& weight, int64_t d_out, int64_t d_in) {
   check_placement(op, what, device, weight);

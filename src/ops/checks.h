@@ -2,6 +2,8 @@
 #ifndef QUINTET_OPS_CHECKS_H_
 #define QUINTET_OPS_CHECKS_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,8 +20,14 @@ void check_placement(std::string_view op, std::string_view what, const Device& d
                      const Tensor& tensor);
 void check_placement(std::string_view op, std::string_view what, const Device& device,
                      const Weight& weight);
+void check_placement(std::string_view op, std::string_view what, const Device& device,
+                     const KvCache& cache);
 void check_weight(std::string_view op, std::string_view what, const Device& device,
                   const Weight& weight, int64_t d_out, int64_t d_in);
+
+// Each of `indices` is in [0, end): "gather: row 7 of number 2 is outside 0 .. 4".
+void check_indices(std::string_view op, std::string_view what, std::span<const int32_t> indices,
+                   int64_t end);
 
 // cu_seqlens rises from 0 to n_tokens; positions rise within each sequence and stay below max_len.
 void check_batch(std::string_view op, const MicroBatch& batch);
