@@ -20,8 +20,11 @@ struct SearchInput {
   uint64_t ordinal = 0;         // of the record: sampling draws by seed, record, sample, step
   std::vector<int32_t> prompt;  // the decoder's ids so far: start token and prefix, or GPT-2's
                                 //   prompt without masked ids; at least one
-  std::vector<int32_t> encoder_input;  // of T5: the record's unmasked ids
-  int64_t padded_prompt_length = 0;    // what max_length counts: GPT-2's row with its masked ids
+  std::vector<int32_t> encoder_input;  // what encoder_* options look at: the record's unmasked ids;
+                                       //   of GPT-2 the prompt
+  int64_t padded_prompt_length = 0;    // what max_length counts: GPT-2's row with its masked ids;
+                                       //   0: the prompt as it is
+  int64_t max_positions = 0;           // of the model, 0: no bound; for the default length only
   int64_t vocab_size = 0;
   // Text of ids, special tokens skipped, for stop_strings; may be empty where there are none.
   std::function<std::string(std::span<const int32_t>)> decode;
@@ -30,11 +33,11 @@ struct SearchInput {
 // What a search wants of the next logits, for all of its rows alike.
 struct SearchRequest {
   bool log_softmax = false;      // of the raw logits, before the edits
-  std::vector<LogitEdit> edits;  // `row` counts the search's own rows from 0
-  int64_t top_k = 1;             // candidates of each row
+  std::vector<LogitEdit> edits;  // `row` counts the search's own rows from 0; to be done in order
+  int64_t top_k = 1;             // candidates of each row; at most vocab_size
 };
 
-// The best candidates of one row, largest first; [top_k].
+// The best candidates of one row, largest first, of equals the lower id first; [top_k].
 struct Candidates {
   std::span<const int32_t> ids;
   std::span<const float> values;
@@ -47,9 +50,9 @@ struct NextRow {
 };
 
 struct Generated {
-  std::vector<int32_t> ids;  // new tokens, up to and with the first eos
-  double score = 0;  // beams: the hypothesis' score; greedy, samples: sum of log-probabilities
-  bool has_score = false;
+  std::vector<int32_t> ids;  // new tokens, up to and with the one that ended it
+  double score = 0;          // of beams: log-probability over length to the power length_penalty
+  bool has_score = false;    // only beams have one
 };
 
 class Search {
@@ -58,6 +61,7 @@ class Search {
   // Starts with one row, the prompt, however many beams or samples there will be.
   virtual SearchRequest request() const = 0;
   // One Candidates per row, in the order of the rows. The rows of the next step; none: finished.
+  // Throws Error(kRecord) where sampling is left without a token to choose.
   virtual std::vector<NextRow> advance(std::span<const Candidates> rows) = 0;
   virtual std::vector<Generated> results() const = 0;  // num_return_sequences, best first
   // The most rows that it will ever have at once, and the most new tokens of a row.
@@ -65,6 +69,8 @@ class Search {
   virtual int64_t max_new_tokens() const = 0;
 };
 
+// `config` has passed check_generation_config. Throws Error(kRecord) where the prompt is empty or
+// already as long as max_length, Error(kUsage) for stop_strings without `decode`.
 std::unique_ptr<Search> make_search(const GenerationConfig& config, SearchInput input);
 
 }  // namespace quintet
