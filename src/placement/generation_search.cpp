@@ -168,6 +168,16 @@ std::optional<Found> best_fitting(const GenerationCase& given, const GenerationM
   return std::nullopt;
 }
 
+// Whether there is a split under each device's own memory; pools aside.
+bool devices_hold(const GenerationCase& given, const GenerationModel& model, size_t max_stages) {
+  const auto price = [&](size_t d, const JointRun& run) {
+    return model.needed_bytes(d, run) > given.devices[d].memory_bytes ? kInfinity : 0.0;
+  };
+  return !search_joint_split(model.n_encoder(), model.n_decoder(), given.devices.size(), max_stages,
+                             price)
+              .runs.empty();
+}
+
 // The least need over memory on the fullest device, groups being of one record.
 GenerationPlan least_overfull(const GenerationCase& given) {
   std::optional<GenerationPlan> best;
@@ -200,6 +210,7 @@ GenerationPlan search_generation(const GenerationCase& given) {
     for (const int64_t size : group_sizes(given.profile, n_groups)) {
       const GenerationModel model(given.stacks, given.devices, given.profile,
                                   setting_of(given.profile, stages, size));
+      if (!devices_hold(given, model, stages)) continue;
       const double ideal = 1 / ideal_seconds(given, model, stages);
       if (!worth(ideal)) break;  // still smaller groups are no faster
       auto found = best_fitting(given, model, stages);
@@ -229,10 +240,13 @@ GenerationPlan plan_of_split(const GenerationCase& given, const std::vector<Join
 }
 
 bool can_fit(const GenerationCase& given) {
+  const bool has_pools = std::ranges::any_of(
+      given.devices, [](const DeviceSpec& device) { return !device.memory_pool.empty(); });
   for (size_t stages = given.devices.size(); stages > 0; --stages) {
     const GenerationModel model(given.stacks, given.devices, given.profile,
                                 setting_of(given.profile, stages, 1));
-    if (best_fitting(given, model, stages)) return true;
+    if (!devices_hold(given, model, stages)) continue;
+    if (!has_pools || best_fitting(given, model, stages)) return true;
   }
   return false;
 }
