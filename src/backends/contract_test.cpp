@@ -1,5 +1,7 @@
 // Every op on every device named in QUINTET_TEST_DEVICES (default cpu:0) against the reference, at
 // awkward sizes. A device that is not there is a visible skip.
+#include "backends/contract.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,101 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/device.h"
-#include "backends/reference/reference_device.h"
-#include "backends/registry.h"
-#include "core/error.h"
-#include "core/split_list.h"
-
 namespace quintet {
 namespace {
-
-constexpr double kTolerance = 2e-6;  // norm of the difference over norm
-
-std::vector<std::string> test_devices() {
-  const char* names = std::getenv("QUINTET_TEST_DEVICES");
-  return split_list(names == nullptr ? "cpu:0" : names);
-}
-
-std::vector<float> numbers(size_t n, uint32_t seed, float scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-// The values in a checkpoint's dtype, as bytes.
-std::vector<std::byte> stored_as(DType dtype, const std::vector<float>& values) {
-  std::vector<std::byte> bytes(values.size() * size_of(dtype));
-  narrow(values.data(), values.size(), dtype, bytes.data());
-  return bytes;
-}
-
-void expect_close(const std::vector<float>& got, const std::vector<float>& want,
-                  double tolerance = kTolerance) {
-  ASSERT_EQ(got.size(), want.size());
-  double difference = 0;
-  double norm = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_TRUE(std::isfinite(got[i])) << "element " << i;
-    difference += (double{got[i]} - want[i]) * (double{got[i]} - want[i]);
-    norm += double{want[i]} * want[i];
-  }
-  EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(norm));
-}
-
-// Lengths of sequences, with every third position left out where `holes`.
-MicroBatch make_batch(const std::vector<int>& lengths, bool holes = false) {
-  MicroBatch batch;
-  batch.cu_seqlens = {0};
-  for (const int length : lengths) {
-    int position = holes ? 2 : 0;
-    for (int i = 0; i < length; ++i, ++position) {
-      if (holes && position % 3 == 0) ++position;
-      batch.tokens.push_back(0);
-      batch.positions.push_back(position);
-      batch.max_len = std::max(batch.max_len, position + 1);
-    }
-    batch.ordinals.push_back(batch.ordinals.size());
-    batch.cu_seqlens.push_back(static_cast<int32_t>(batch.tokens.size()));
-  }
-  return batch;
-}
-
-class Contract : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    try {
-      device_ = open_device(GetParam());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kDevice) throw;
-      GTEST_SKIP() << error.what();
-    }
-  }
-
-  static Tensor put(Device& device, const std::vector<float>& values, int64_t rows, int64_t cols) {
-    Tensor tensor = device.allocate(rows, cols);
-    device.upload(values.data(), tensor);
-    return tensor;
-  }
-  static std::vector<float> get(Device& device, const Tensor& tensor) {
-    device.wait();
-    std::vector<float> values(static_cast<size_t>(tensor.rows() * tensor.cols()));
-    device.download(tensor, values.data());
-    return values;
-  }
-
-  // Runs `op(device) -> Tensor` on both.
-  template <typename Op>
-  void compare(const Op& op, double tolerance = kTolerance) {
-    const std::vector<float> got = get(*device_, op(*device_));
-    expect_close(got, get(reference_, op(reference_)), tolerance);
-  }
-
-  std::unique_ptr<Device> device_;
-  ReferenceDevice reference_;
-};
 
 TEST_P(Contract, UploadAndDownloadKeepEveryBit) {
   for (const int64_t cols : {1, 3, 17, 1000}) {
@@ -510,13 +419,6 @@ TEST_P(Contract, Pool) {
       }
     }
   }
-}
-
-std::string name_of_device(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Contract, testing::ValuesIn(test_devices()), name_of_device);

@@ -1,12 +1,10 @@
 // The CPU device's ops for decoding: caches of keys and values, and the choice of tokens.
 #include <algorithm>
 #include <cassert>
-#include <cmath>
-#include <numeric>
-#include <vector>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kv_cache.h"
+#include "backends/cpu/logits.h"
 
 namespace quintet {
 
@@ -33,15 +31,7 @@ void CpuDevice::cached_attention(const Tensor& q, const KvCache& cache, const Pa
                        isa_, pool_);
 }
 
-void CpuDevice::log_softmax(const Tensor& x) {
-  for (int64_t i = 0; i < x.rows(); ++i) {
-    const std::span<float> row(x.row<float>(i), static_cast<size_t>(x.cols()));
-    const float highest = *std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (const float value : row) sum += std::exp(double{value} - highest);
-    for (float& value : row) value = static_cast<float>(double{value} - highest - std::log(sum));
-  }
-}
+void CpuDevice::log_softmax(const Tensor& x) { run_log_softmax(x, isa_, pool_); }
 
 void CpuDevice::edit(std::span<const LogitEdit> edits, const Tensor& x) {
   for (const LogitEdit& change : edits) {
@@ -58,19 +48,9 @@ void CpuDevice::edit(std::span<const LogitEdit> edits, const Tensor& x) {
 }
 
 void CpuDevice::top_k(const Tensor& x, int64_t k, std::span<int32_t> ids, std::span<float> values) {
-  std::vector<int32_t> order(static_cast<size_t>(x.cols()));
-  for (int64_t i = 0; i < x.rows(); ++i) {
-    const float* row = x.row<float>(i);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return std::isnan(row[b]) ? !std::isnan(row[a]) : row[a] > row[b];
-    });
-    for (int64_t j = 0; j < k; ++j) {
-      const int32_t id = order[static_cast<size_t>(j)];
-      ids[static_cast<size_t>(i * k + j)] = id;
-      values[static_cast<size_t>(i * k + j)] = row[id];
-    }
-  }
+  assert(k <= x.cols() && static_cast<int64_t>(ids.size()) == x.rows() * k);
+  assert(values.size() == ids.size());
+  run_top_k(x, k, ids, values, isa_, pool_);
 }
 
 void CpuDevice::pick(const Tensor& x, std::span<const int32_t> rows,

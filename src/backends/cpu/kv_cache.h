@@ -21,16 +21,19 @@ class CpuKvCache final : public KvCache {
   size_t bytes() const override { return buffer_->bytes(); }
   const void* owner() const override { return owner_; }
 
-  // Of one head in one page: keys as [kPageTokens / 8][d_kv][8], so that the lanes of a vector are
-  // keys, then values as [kPageTokens][d_kv], so that they are columns.
-  float* keys(int64_t page, int64_t head) const {
-    return data_ + (page * shape_.n_heads + head) * 2 * head_floats();
+  // Of one head in one page. Values lie as [kPageTokens][d_kv], the lanes of a vector being
+  // columns; keys behind them as [kPageTokens / kGroupKeys][d_kv][kGroupKeys], the lanes being
+  // keys. What a vector reads past the last column of a value is thus never past the end of the
+  // cache.
+  float* values(int64_t page, int64_t head) const {
+    return data_ + page * page_floats() + head * 2 * kPageTokens * shape_.d_kv;
   }
-  float* values(int64_t page, int64_t head) const { return keys(page, head) + head_floats(); }
+  float* keys(int64_t page, int64_t head) const {
+    return values(page, head) + kPageTokens * shape_.d_kv;
+  }
+  int64_t page_floats() const { return 2 * kPageTokens * shape_.n_heads * shape_.d_kv; }
 
  private:
-  int64_t head_floats() const { return kPageTokens * shape_.d_kv; }
-
   KvShape shape_;
   int64_t n_pages_;
   std::shared_ptr<Buffer> buffer_;
