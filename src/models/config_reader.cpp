@@ -1,5 +1,7 @@
 #include "models/config_reader.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace quintet {
@@ -12,6 +14,15 @@ std::string shown(const nlohmann::json& value) {
   std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   if (text.size() > kMost) text = text.substr(0, kMost) + "...";
   return text;
+}
+
+bool is_integer_in(const nlohmann::json& value, ConfigReader::Range range) {
+  if (value.is_number_unsigned()) {
+    return value.get<uint64_t>() <= static_cast<uint64_t>(range.most) &&
+           value.get<int64_t>() >= range.least;
+  }
+  return value.is_number_integer() && value.get<int64_t>() >= range.least &&
+         value.get<int64_t>() <= range.most;
 }
 
 }  // namespace
@@ -42,13 +53,27 @@ void ConfigReader::reject(std::string_view key, std::string_view expected) const
 std::optional<int64_t> ConfigReader::integer(std::string_view key, Range range) const {
   const auto* value = find(key);
   if (value == nullptr) return std::nullopt;
-  const auto most = static_cast<uint64_t>(range.most);
-  const bool fits = value->is_number_unsigned()
-                        ? value->get<uint64_t>() <= most && value->get<int64_t>() >= range.least
-                        : value->is_number_integer() && value->get<int64_t>() >= range.least &&
-                              value->get<int64_t>() <= range.most;
-  if (!fits) reject(key, fmt::format("a whole number from {} to {}", range.least, range.most));
+  if (!is_integer_in(*value, range)) {
+    reject(key, fmt::format("a whole number from {} to {}", range.least, range.most));
+  }
   return value->get<int64_t>();
+}
+
+std::optional<std::vector<int64_t>> ConfigReader::integers(std::string_view key,
+                                                           Range range) const {
+  constexpr size_t kMost = 1 << 10;
+  const auto* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (is_integer_in(*value, range)) return std::vector<int64_t>{value->get<int64_t>()};
+  const bool fits = value->is_array() && value->size() <= kMost &&
+                    std::all_of(value->begin(), value->end(), [&](const nlohmann::json& element) {
+                      return is_integer_in(element, range);
+                    });
+  if (!fits) {
+    reject(key, fmt::format("a whole number from {} to {}, or a list of at most {}", range.least,
+                            range.most, kMost));
+  }
+  return value->get<std::vector<int64_t>>();
 }
 
 std::optional<double> ConfigReader::number(std::string_view key, double least, double most) const {
@@ -72,6 +97,15 @@ std::optional<std::string> ConfigReader::string(std::string_view key) const {
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) reject(key, "a string");
   return value->get<std::string>();
+}
+
+std::vector<std::string> ConfigReader::strings(std::string_view key) const {
+  const auto* value = find(key);
+  if (value == nullptr) return {};
+  const bool fits = value->is_array() && std::all_of(value->begin(), value->end(),
+                                                     [](const auto& e) { return e.is_string(); });
+  if (!fits) reject(key, "a list of strings");
+  return value->get<std::vector<std::string>>();
 }
 
 }  // namespace quintet

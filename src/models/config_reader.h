@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quintet {
 
@@ -22,10 +23,13 @@ class ConfigReader {
 
   // A key that is absent or null gives nothing; one of another type or out of range, Error(kFile).
   std::optional<int64_t> integer(std::string_view key, Range range) const;
+  // One whole number, or a list of some.
+  std::optional<std::vector<int64_t>> integers(std::string_view key, Range range) const;
   std::optional<double> number(std::string_view key, double least, double most) const;
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::string> string(std::string_view key) const;
-  bool is_null(std::string_view key) const;  // there, and null
+  std::vector<std::string> strings(std::string_view key) const;  // a list; none where it is absent
+  bool is_null(std::string_view key) const;                      // there, and null
 
   // Throws Error(kFile): "config.json: 'key' is <its value>, expected <expected>".
   [[noreturn]] void reject(std::string_view key, std::string_view expected) const;

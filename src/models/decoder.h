@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "core/step_batch.h"
 #include "core/tensor.h"
 #include "models/encoder.h"
+#include "models/token_ids.h"
 #include "weights/checkpoint.h"
 
 namespace quintet {
@@ -47,14 +47,6 @@ class DecoderStage {
   // Last stage: [selected.size(), vocab_size] of the rows `selected` of what forward() returned.
   // Throws Error(kUsage) where the stage was loaded without a head.
   virtual Tensor logits(const Tensor& hidden, const std::vector<int32_t>& selected) = 0;
-};
-
-// Ids that config.json gives; each may be missing.
-struct TokenIds {
-  std::optional<int64_t> bos;
-  std::vector<int64_t> eos;
-  std::optional<int64_t> pad;
-  std::optional<int64_t> decoder_start;
 };
 
 class DecoderModel {

@@ -1,10 +1,10 @@
 #include "models/t5.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "models/relative_bias.h"
+#include "models/stack_checks.h"
 #include "models/t5_block.h"
 #include "models/t5_config.h"
 #include "models/t5_names.h"
@@ -14,8 +14,6 @@
 
 namespace quintet {
 namespace {
-
-std::string block_name(int64_t block) { return fmt::format("block.{}.", block); }
 
 class T5EncoderStage : public EncoderStage {
  public:
@@ -29,10 +27,10 @@ class T5EncoderStage : public EncoderStage {
                    .load_table(names.embedding, {config.vocab_size, config.d_model});
     }
     if (!config.bias_per_block) {
-      shared_bias_ = load_relative_bias(config, stack.scope(block_name(0) + "layer.0."), true);
+      shared_bias_ = load_relative_bias(config, stack.scope(t5_block_name(0) + "layer.0."), true);
     }
     for (int64_t block = range.first_block; block < range.last_block; ++block) {
-      blocks_.emplace_back(config, stack.scope(block_name(block)));
+      blocks_.emplace_back(config, stack.scope(t5_block_name(block)));
     }
     if (range.last_block == config.n_layers) {
       final_norm_ = stack.load_vector("final_layer_norm.weight", config.d_model);
@@ -114,15 +112,8 @@ StackCost T5Encoder::cost(DType dtype) const {
 
 DType T5Encoder::stored_dtype(const Checkpoint& checkpoint) const {
   const T5EncoderNames names = find_t5_encoder(checkpoint);
-  std::optional<DType> stored;
-  for (const auto& [name, view] : checkpoint.tensors()) {
-    if (!name.starts_with(names.stack + "block.") || view.shape.size() != 2) continue;
-    if (name.ends_with("relative_attention_bias.weight")) continue;
-    // Some files keep `wo` wider than the rest: only float32 holds all of them exactly.
-    if (stored && *stored != view.dtype) return DType::kFloat32;
-    stored = view.dtype;
-  }
-  return stored.value_or(DType::kFloat32);
+  return dtype_of_matrices(
+      checkpoint, [&](const std::string& name) { return is_t5_block_matrix(names.stack, name); });
 }
 
 std::vector<std::string> T5Encoder::check(const Checkpoint& checkpoint) const {
@@ -131,34 +122,20 @@ std::vector<std::string> T5Encoder::check(const Checkpoint& checkpoint) const {
   const WeightScope all(checkpoint, "", used);
   const WeightScope stack = all.scope(names.stack);
   all.load_table(names.embedding, {config_.vocab_size, config_.d_model});
-  load_relative_bias(config_, stack.scope(block_name(0) + "layer.0."), true);
+  load_relative_bias(config_, stack.scope(t5_block_name(0) + "layer.0."), true);
   for (int64_t block = 0; block < config_.n_layers; ++block) {
-    const EncoderBlock checked(config_, stack.scope(block_name(block)));
+    const EncoderBlock checked(config_, stack.scope(t5_block_name(block)));
   }
   stack.load_vector("final_layer_norm.weight", config_.d_model);
 
-  std::vector<std::string> unused;
-  for (const auto& [name, view] : checkpoint.tensors()) {
-    if (!used.contains(name) && !is_expected_unused(names, name)) unused.push_back(name);
-  }
-  if (unused.empty()) return {};
-  constexpr size_t kShown = 3;
-  std::string note = fmt::format("{} tensor{} the encoder does not use: ", unused.size(),
-                                 unused.size() == 1 ? "" : "s");
-  const auto shown = std::min(unused.size(), kShown);
-  note +=
-      fmt::format("{}", fmt::join(unused.begin(), unused.begin() + static_cast<int>(shown), ", "));
-  if (shown < unused.size()) note += ", ...";
-  return {note};
+  return note_unused(
+      checkpoint, used, [&](const std::string& name) { return is_expected_unused(names, name); },
+      "encoder");
 }
 
 std::unique_ptr<EncoderStage> T5Encoder::load_stage(const Checkpoint& checkpoint, Device& device,
                                                     StageRange blocks, DType dtype) const {
-  if (blocks.first_block < 0 || blocks.first_block >= blocks.last_block ||
-      blocks.last_block > config_.n_layers) {
-    fail(ErrorKind::kUsage, "blocks {} .. {} asked for, the encoder has 0 .. {}",
-         blocks.first_block, blocks.last_block - 1, config_.n_layers - 1);
-  }
+  check_stage_range(blocks, config_.n_layers, "encoder");
   return std::make_unique<T5EncoderStage>(config_, checkpoint, device, blocks, dtype);
 }
 

@@ -1,7 +1,10 @@
 #include "models/t5_block.h"
 
+#include "core/error.h"
 #include "ops/attention.h"
+#include "ops/cached.h"
 #include "ops/feed_forward.h"
+#include "ops/step_attention.h"
 
 namespace quintet {
 
@@ -33,6 +36,38 @@ void SelfAttention::forward(ops::Workspace& workspace, const MicroBatch& batch,
                           eps_, position_bias, {.n_heads = n_heads_, .d_kv = d_kv_, .scale = 1.0F});
 }
 
+void SelfAttention::forward(ops::Workspace& workspace, const StepBatch& step,
+                            const ops::StepTiles& tiles, const Tensor& position_bias,
+                            const Tensor& hidden, KvCache* cache) const {
+  ops::step_self_attention_add(workspace, step, step.prompts, tiles, hidden,
+                               {.norm = norm_, .q = *q_, .kv = *kv_, .o = *o_, .eps = eps_},
+                               position_bias, {.n_heads = n_heads_, .d_kv = d_kv_, .scale = 1.0F},
+                               cache);
+}
+
+CrossAttention::CrossAttention(const T5Config& config, const WeightScope& weights)
+    : args_{.n_heads = config.n_heads, .d_kv = config.d_kv, .scale = 1.0F},
+      eps_(config.eps),
+      norm_(weights.load_vector("layer_norm.weight", config.d_model)),
+      q_(weights.load("EncDecAttention.q.weight", {config.inner(), config.d_model})),
+      kv_(weights.load_stacked({"EncDecAttention.k.weight", "EncDecAttention.v.weight"},
+                               {config.inner(), config.d_model})),
+      o_(weights.load("EncDecAttention.o.weight", {config.d_model, config.inner()})) {}
+
+ops::StepAttentionWeights CrossAttention::weights() const {
+  return {.norm = norm_, .q = *q_, .kv = *kv_, .o = *o_, .eps = eps_};
+}
+
+void CrossAttention::keep(ops::Workspace& workspace, const Tensor& source,
+                          std::span<const int32_t> slots, KvCache& cache) const {
+  ops::keep_source(workspace, source, slots, weights(), args_, cache);
+}
+
+void CrossAttention::forward(ops::Workspace& workspace, const ops::StepTiles& tiles,
+                             const Tensor& hidden, const KvCache& cache) const {
+  ops::step_cross_attention_add(workspace, tiles, hidden, weights(), args_, cache);
+}
+
 FeedForward::FeedForward(const T5Config& config, const WeightScope& weights)
     : eps_(config.eps),
       activation_(config.activation),
@@ -58,6 +93,40 @@ void EncoderBlock::forward(ops::Workspace& workspace, const MicroBatch& batch,
                            RelativeBias* shared_bias, const Tensor& hidden) {
   RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
   self_attention_.forward(workspace, batch, bias.table(workspace.device(), batch.max_len), hidden);
+  feed_forward_.forward(workspace, hidden);
+}
+
+DecoderBlock::DecoderBlock(const T5Config& config, const WeightScope& weights)
+    : self_attention_(config, weights.scope("layer.0.")),
+      cross_attention_(config, weights.scope("layer.1.")),
+      feed_forward_(config, weights.scope("layer.2.")),
+      own_bias_(config.bias_per_block ? load_relative_bias(config, weights.scope("layer.0."), false)
+                                      : nullptr) {}
+
+void DecoderBlock::drop_caches() {
+  self_cache_.reset();
+  cross_cache_.reset();
+}
+
+void DecoderBlock::make_caches(Device& device, const KvShape& shape, const CachePages& pages) {
+  if (pages.self > 0) self_cache_ = ops::make_kv_cache(device, shape, pages.self);
+  if (pages.cross > 0) cross_cache_ = ops::make_kv_cache(device, shape, pages.cross);
+}
+
+void DecoderBlock::forward(ops::Workspace& workspace, const StepBatch& step,
+                           const ops::StepTiles& tiles, const Tensor& source,
+                           RelativeBias* shared_bias, const Tensor& hidden) {
+  if (!cross_cache_ && (!step.source_slots.empty() || step.n_rows() > 0)) {
+    fail(ErrorKind::kUsage, "a step came before pages for the encoder's output were reserved");
+  }
+  if (!step.source_slots.empty()) {
+    cross_attention_.keep(workspace, source, step.source_slots, *cross_cache_);
+  }
+  RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
+  self_attention_.forward(workspace, step, tiles, bias.table(workspace.device(), tiles.max_len),
+                          hidden, self_cache_.get());
+  if (tiles.tiles.empty()) return;
+  cross_attention_.forward(workspace, tiles, hidden, *cross_cache_);
   feed_forward_.forward(workspace, hidden);
 }
 

@@ -3,13 +3,17 @@
 #define QUINTET_MODELS_T5_BLOCK_H_
 
 #include <memory>
-#include <optional>
+#include <span>
 
 #include "core/micro_batch.h"
+#include "core/step_batch.h"
 #include "core/tensor.h"
+#include "models/decoder.h"
 #include "models/relative_bias.h"
 #include "models/t5_config.h"
 #include "models/weight_scope.h"
+#include "ops/step_attention.h"
+#include "ops/step_tiles.h"
 #include "ops/workspace.h"
 
 namespace quintet {
@@ -26,10 +30,36 @@ class SelfAttention {
   // hidden += attention(norm(hidden)), [n_tokens, d_model]; position_bias: [n_heads, 2 * m - 1]
   void forward(ops::Workspace& workspace, const MicroBatch& batch, const Tensor& position_bias,
                const Tensor& hidden) const;
+  // The same of a decoder's step, [n_rows, d_model]; cache: null where it has no pages.
+  void forward(ops::Workspace& workspace, const StepBatch& step, const ops::StepTiles& tiles,
+               const Tensor& position_bias, const Tensor& hidden, KvCache* cache) const;
 
  private:
   int64_t n_heads_;
   int64_t d_kv_;
+  float eps_;
+  Tensor norm_;
+  std::unique_ptr<Weight> q_;
+  std::unique_ptr<Weight> kv_;
+  std::unique_ptr<Weight> o_;
+};
+
+// A decoder's attention to the encoder's output. It has no position bias.
+class CrossAttention {
+ public:
+  CrossAttention(const T5Config& config, const WeightScope& weights);
+
+  // Keeps keys and values of the encoder's rows that come with the step, source: [n, d_model].
+  void keep(ops::Workspace& workspace, const Tensor& source, std::span<const int32_t> slots,
+            KvCache& cache) const;
+  // hidden += attention(norm(hidden)), [n_rows, d_model]
+  void forward(ops::Workspace& workspace, const ops::StepTiles& tiles, const Tensor& hidden,
+               const KvCache& cache) const;
+
+ private:
+  ops::StepAttentionWeights weights() const;
+
+  AttentionArgs args_;
   float eps_;
   Tensor norm_;
   std::unique_ptr<Weight> q_;
@@ -66,6 +96,28 @@ class EncoderBlock {
   SelfAttention self_attention_;
   FeedForward feed_forward_;
   std::unique_ptr<RelativeBias> own_bias_;
+};
+
+class DecoderBlock {
+ public:
+  // weights: scope of one block, "decoder.block.3."
+  DecoderBlock(const T5Config& config, const WeightScope& weights);
+
+  void drop_caches();
+  void make_caches(Device& device, const KvShape& shape, const CachePages& pages);
+
+  // shared_bias: as an encoder block's. source: the encoder's rows that come with the step. hidden:
+  // [n_rows, d_model], updated in place; may be no tensor where the step has no rows.
+  void forward(ops::Workspace& workspace, const StepBatch& step, const ops::StepTiles& tiles,
+               const Tensor& source, RelativeBias* shared_bias, const Tensor& hidden);
+
+ private:
+  SelfAttention self_attention_;
+  CrossAttention cross_attention_;
+  FeedForward feed_forward_;
+  std::unique_ptr<RelativeBias> own_bias_;
+  std::unique_ptr<KvCache> self_cache_;
+  std::unique_ptr<KvCache> cross_cache_;
 };
 
 }  // namespace quintet

@@ -1,11 +1,13 @@
 #include "models/t5_config.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "core/error.h"
+#include "models/activations.h"
 #include "models/config_reader.h"
 
 namespace quintet {
@@ -20,49 +22,15 @@ struct Defaults {
   int64_t n_heads;
   std::string_view feed_forward_proj;
   bool bias_per_block;
+  bool scales_logits;  // unless tie_word_embeddings is false
+  std::optional<int64_t> decoder_start;
 };
 
 constexpr std::array<Defaults, 3> kFamily = {{
-    {"t5", 32128, 2048, 6, 8, "relu", false},
-    {"mt5", 250112, 1024, 8, 6, "gated-gelu", false},
-    {"umt5", 250112, 1024, 8, 6, "gated-gelu", true},
+    {"t5", 32128, 2048, 6, 8, "relu", false, true, std::nullopt},
+    {"mt5", 250112, 1024, 8, 6, "gated-gelu", false, false, 0},
+    {"umt5", 250112, 1024, 8, 6, "gated-gelu", true, true, 0},
 }};
-
-struct NamedActivation {
-  std::string_view name;
-  Activation activation;
-};
-
-constexpr std::array<NamedActivation, 11> kActivations = {{
-    {"relu", Activation::kRelu},
-    {"gelu", Activation::kGeluErf},
-    {"gelu_new", Activation::kGeluTanh},
-    {"silu", Activation::kSilu},
-    {"swish", Activation::kSilu},
-    {"linear", Activation::kNone},
-    // Other spellings of the two forms of gelu, equal in exact arithmetic.
-    {"gelu_python", Activation::kGeluErf},
-    {"gelu_fast", Activation::kGeluTanh},
-    {"gelu_accurate", Activation::kGeluTanh},
-    {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"gelu_python_tanh", Activation::kGeluTanh},
-}};
-
-std::optional<Activation> activation_named(std::string_view name) {
-  for (const auto& known : kActivations) {
-    if (known.name == name) return known.activation;
-  }
-  return std::nullopt;
-}
-
-std::string known_activations() {
-  std::string names;
-  for (const auto& known : kActivations) {
-    if (!names.empty()) names += ", ";
-    names += known.name;
-  }
-  return names;
-}
 
 // feed_forward_proj is "ACT" or "gated-ACT"; "gated-gelu" has always meant the tanh form. Explicit
 // dense_act_fn and is_gated_act win over it.
@@ -104,6 +72,27 @@ void parse_relative_attention(const ConfigReader& reader, T5Config& config) {
   }
 }
 
+// The classes that save an encoder alone keep the decoder's settings in their config.
+bool is_encoder_alone(const ConfigReader& reader) {
+  const std::vector<std::string> classes = reader.strings("architectures");
+  return !classes.empty() && std::all_of(classes.begin(), classes.end(), [](const auto& name) {
+    return name.ends_with("EncoderModel") || name.ends_with("ForTokenClassification");
+  });
+}
+
+void parse_decoder(const ConfigReader& reader, const Defaults& defaults, T5Config& config) {
+  config.n_decoder_layers =
+      reader.integer("num_decoder_layers", {0, 1 << 12}).value_or(config.n_layers);
+  config.has_decoder = config.n_decoder_layers > 0 && !is_encoder_alone(reader);
+  // Newer versions write tie_word_embeddings true for every model, and what the value meant for the
+  // logits as scale_decoder_outputs.
+  const bool ties = reader.boolean("tie_word_embeddings").value_or(true);
+  config.scale_logits =
+      reader.boolean("scale_decoder_outputs").value_or(defaults.scales_logits && ties);
+  config.token_ids = parse_token_ids(
+      reader, {.bos = {}, .eos = {1}, .pad = 0, .decoder_start = defaults.decoder_start});
+}
+
 }  // namespace
 
 T5Config parse_t5_config(const nlohmann::json& config, const std::string& where) {
@@ -134,6 +123,7 @@ T5Config parse_t5_config(const nlohmann::json& config, const std::string& where)
                        .value_or(reader.is_null("pad_token_id") ? -1 : 0);
   parse_relative_attention(reader, c);
   parse_activation(reader, defaults->feed_forward_proj, c);
+  parse_decoder(reader, *defaults, c);
   return c;
 }
 
@@ -151,6 +141,16 @@ std::vector<std::pair<std::string, std::string>> T5Config::describe() const {
                    bias_per_block ? "in every block" : "shared by all blocks")},
       {"layer_norm_epsilon", fmt::format("{}", eps)},
       {"pad_token_id", pad_token_id < 0 ? "none" : fmt::format("{}", pad_token_id)},
+  };
+}
+
+std::vector<std::pair<std::string, std::string>> T5Config::describe_decoder() const {
+  return {
+      {"n_decoder_layers", fmt::format("{}", n_decoder_layers)},
+      {"logits", scale_logits ? "scaled by d_model^-0.5" : "not scaled"},
+      {"bos_token_id", shown(token_ids.bos)},
+      {"eos_token_id", shown(token_ids.eos)},
+      {"decoder_start_token_id", shown(token_ids.decoder_start)},
   };
 }
 

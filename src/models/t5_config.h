@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/device.h"
+#include "models/token_ids.h"
 
 namespace quintet {
 
@@ -30,8 +31,14 @@ struct T5Config {
   bool bias_per_block = false;  // uMT5: a relative_attention_bias in each block, not in 0 alone
   int64_t pad_token_id = 0;     // -1: the file says null
 
+  bool has_decoder = true;       // false: the class that saved it is an encoder alone
+  int64_t n_decoder_layers = 0;  // where the file leaves it out, as many as the encoder's
+  bool scale_logits = false;     // by d_model^-0.5, before the head
+  TokenIds token_ids;
+
   int64_t inner() const { return n_heads * d_kv; }
-  std::vector<std::pair<std::string, std::string>> describe() const;
+  std::vector<std::pair<std::string, std::string>> describe() const;          // the encoder
+  std::vector<std::pair<std::string, std::string>> describe_decoder() const;  // what it has beyond
 };
 
 // `config` is config.json's object, `where` its file name for messages. Every value is checked

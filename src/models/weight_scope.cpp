@@ -49,6 +49,16 @@ std::unique_ptr<Weight> WeightScope::load_stacked(std::initializer_list<std::str
   return ops::pack(*device_, parts, {.dtype = dtype_, .gated = gated});
 }
 
+std::unique_ptr<Weight> WeightScope::load_transposed(std::string_view name, const Shape& shape,
+                                                     int64_t first_column,
+                                                     int64_t n_columns) const {
+  const HostView& matrix = view(name, shape);
+  if (checks_only()) return nullptr;
+  return ops::pack(
+      *device_, {&matrix, 1},
+      {.dtype = dtype_, .transposed = true, .first_column = first_column, .n_columns = n_columns});
+}
+
 Tensor WeightScope::load_table(std::string_view name, const Shape& shape) const {
   const HostView& matrix = view(name, shape);
   return checks_only() ? Tensor() : ops::upload_table(*device_, matrix, dtype_);

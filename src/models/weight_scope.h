@@ -48,6 +48,10 @@ class WeightScope {
   // Several of one shape, one below the other; gated: the second multiplies the first's output.
   std::unique_ptr<Weight> load_stacked(std::initializer_list<std::string_view> names,
                                        const Shape& shape, bool gated = false) const;
+  // Columns [first_column, first_column + n_columns) of a matrix that the file holds as [d_in,
+  // d_out], shape; all of them where n_columns is 0.
+  std::unique_ptr<Weight> load_transposed(std::string_view name, const Shape& shape,
+                                          int64_t first_column = 0, int64_t n_columns = 0) const;
   // A matrix whose rows are looked up, in the scope's dtype.
   Tensor load_table(std::string_view name, const Shape& shape) const;
   // A vector of n numbers as [1, n] float32.

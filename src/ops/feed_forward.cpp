@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/checks.h"
-#include "ops/rows.h"
+#include "ops/norm.h"
 
 namespace quintet::ops {
 
@@ -26,9 +26,9 @@ void feed_forward_add(Workspace& workspace, const Tensor& hidden, const FeedForw
     const Tensor rows = hidden.rows(row, count);
     const Tensor x = norm.rows(0, count);
     const Tensor y = activated.rows(0, count);
-    rms_norm(device, rows, weights.norm, eps, x);
-    device.linear(x, weights.wi, {.activation = activation}, y);
-    device.linear(y, weights.wo, {.accumulate = true}, rows);
+    ops::norm(device, rows, weights.norm, weights.norm_bias, eps, x);
+    device.linear(x, weights.wi, {.activation = activation, .bias = weights.wi_bias}, y);
+    device.linear(y, weights.wo, {.accumulate = true, .bias = weights.wo_bias}, rows);
   }
 }
 
