@@ -10,6 +10,10 @@
 namespace quintet {
 namespace {
 
+// Logits of so many rows or bytes, whichever is more, exist at a time.
+constexpr int64_t kLogitsRows = 64;
+constexpr int64_t kLogitsBytes = int64_t{32} << 20;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The most that `count` of `n_records` (0: many) records can need together: the largest of them
@@ -20,14 +24,6 @@ int64_t most_together(std::vector<int64_t> of_records, int64_t count, int64_t n_
   if (n_records == 0 || n_records > known) return count * of_records.front();
   return std::accumulate(of_records.begin(), of_records.begin() + std::min(count, known),
                          int64_t{0});
-}
-
-int64_t longest_source(const GenerationProfile& profile) {
-  int32_t longest = 0;
-  for (const ExpectedGeneration& record : profile.records) {
-    longest = std::max(longest, record.source_tokens);
-  }
-  return longest;
 }
 
 }  // namespace
@@ -46,6 +42,7 @@ GenerationModel::GenerationModel(const GenerationStacks& stacks,
   share_passes();
   count_pages();
   set_peak();
+  if (stacks.encoder) count_sources();
   const StackCost& cost = stacks.decoder;
   for (const DeviceSpec& device : devices) {
     check_speed(device);
@@ -105,17 +102,37 @@ void GenerationModel::share_passes() {
   passes_.rows = static_cast<double>(profile_.rows_per_record) * (mean_.steps - 1) / all;
 }
 
+int64_t GenerationModel::records_at_once() const {
+  const int64_t places = setting_.n_groups * setting_.records_per_group;
+  return profile_.n_records > 0 ? std::min(places, profile_.n_records) : places;
+}
+
 void GenerationModel::count_pages() {
-  int64_t at_once = setting_.n_groups * setting_.records_per_group;
-  if (profile_.n_records > 0) at_once = std::min(at_once, profile_.n_records);
   std::vector<int64_t> self;
   std::vector<int64_t> cross;
   for (const ExpectedGeneration& record : profile_.records) {
     self.push_back(record.self_pages);
     cross.push_back(record.cross_pages);
   }
-  self_pages_ = most_together(std::move(self), at_once, profile_.n_records);
-  cross_pages_ = most_together(std::move(cross), at_once, profile_.n_records);
+  self_pages_ = most_together(std::move(self), records_at_once(), profile_.n_records);
+  cross_pages_ = most_together(std::move(cross), records_at_once(), profile_.n_records);
+}
+
+// Records are encoded ahead, for all places that are free and one group more. Their output waits
+// until a step takes it along to each decoder stage.
+void GenerationModel::count_sources() {
+  std::vector<int64_t> sources;
+  for (const ExpectedGeneration& record : profile_.records) {
+    sources.push_back(record.source_tokens);
+  }
+  const int64_t longest = *std::ranges::max_element(sources);
+  const int64_t in_step = std::max(
+      longest, std::min(profile_.source_tokens_per_step, setting_.records_per_group * longest));
+  const int64_t waiting = most_together(
+      std::move(sources), records_at_once() + setting_.records_per_group, profile_.n_records);
+  const int64_t row_bytes = row_stride(stacks_.encoder->d_model) * 4;
+  encoded_bytes_ = waiting * row_bytes;
+  source_bytes_ = std::min(setting_.n_groups * in_step, waiting) * row_bytes;
 }
 
 void GenerationModel::set_peak() {
@@ -135,12 +152,8 @@ void GenerationModel::set_peak() {
   const StackCost& cost = stacks_.decoder;
   if (cost.last_params > 0 && cost.d_model > 0) {
     const int64_t selected = profile_.scores_prompts ? peak_.tokens : rows;
-    logits_bytes_ = selected * row_stride(cost.last_params / cost.d_model) * 4;
-  }
-  if (stacks_.encoder) {
-    // Of one micro-batch that is read, and of one that waits.
-    const int64_t tokens = std::max(profile_.encode_tokens_per_batch, longest_source(profile_));
-    source_bytes_ = 2 * tokens * row_stride(stacks_.encoder->d_model) * 4;
+    const int64_t row_bytes = row_stride(cost.last_params / cost.d_model) * 4;
+    logits_bytes_ = std::min(selected * row_bytes, std::max(kLogitsRows * row_bytes, kLogitsBytes));
   }
 }
 
@@ -197,16 +210,15 @@ DeviceBytes GenerationModel::bytes(const JointRun& run) const {
   bytes.weights = encoder_weights(run.encoder) + decoder_weights(run.decoder);
   bytes.caches =
       decoder_bytes_.caches(self_pages_ + cross_pages_, run.decoder.first, run.decoder.last);
-  bool holds_output = !run.decoder.empty();
   if (!run.encoder.empty()) {
     bytes.activations += encoder_->activation_bytes(run.encoder.first, run.encoder.last);
-    holds_output = holds_output || run.encoder.last == n_encoder();
+    if (run.encoder.last == n_encoder()) bytes.activations += encoded_bytes_;
   }
   if (!run.decoder.empty()) {
     bytes.activations += decoder_bytes_.activations(peak_, run.decoder.first, run.decoder.last);
+    bytes.activations += source_bytes_;
     if (run.decoder.last == n_decoder()) bytes.activations += logits_bytes_;
   }
-  if (holds_output) bytes.activations += source_bytes_;
   return bytes;
 }
 

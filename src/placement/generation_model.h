@@ -58,6 +58,7 @@ class GenerationModel {
   double records_per_second(double slowest, double all_decoder_stages) const;
 
  private:
+  int64_t records_at_once() const;
   // Averages over the records.
   struct Mean {
     double source = 0;
@@ -80,6 +81,7 @@ class GenerationModel {
   void share_passes();
   void count_pages();
   void set_peak();
+  void count_sources();
   double passes_seconds(const DeviceSpec& device, double flops_per_row, double weight_bytes,
                         double prompt_rows) const;
   double block_seconds(const DeviceSpec& device, const BlockCost& block) const;
@@ -95,9 +97,10 @@ class GenerationModel {
   Passes passes_;
   int64_t self_pages_ = 0;
   int64_t cross_pages_ = 0;
-  PeakLoad peak_;             // of the decoder
-  int64_t logits_bytes_ = 0;  // beside the last block
-  int64_t source_bytes_ = 0;  // encoder's output under way, where it is made or read
+  PeakLoad peak_;              // of the decoder
+  int64_t logits_bytes_ = 0;   // beside the last block
+  int64_t encoded_bytes_ = 0;  // encoder's output that waits where it was made
+  int64_t source_bytes_ = 0;   //   and that lies with steps before a decoder stage
   std::vector<std::vector<double>> decoder_seconds_;  // [device][n_decoder + 1], of blocks before;
                                                       //   the last with the head
 };

@@ -37,6 +37,7 @@ struct GenerationProfile {
   int64_t rows_per_group = 0;               // wanted; 0: chosen, up to 32
   int64_t n_groups = 0;                   // wanted; 0 or less than there are decoder stages: these
   int64_t prompt_tokens_per_step = 512;   // prompts join a step up to so many tokens
+  int64_t source_tokens_per_step = 4096;  //   and the encoder's output of so many
   int64_t encode_tokens_per_batch = 512;  // of the encoder's micro-batches
   bool scores_prompts = false;            // the head sees every token of a prompt, not its last
 };
