@@ -154,7 +154,7 @@ class BeamSearch : public Search {
       const size_t place = beam * static_cast<size_t>(vocab_size_) + static_cast<size_t>(token);
       const double u = uniform(
           {config_.seed, ordinal_, static_cast<uint32_t>(place), static_cast<uint32_t>(n_new_)});
-      continuation.rank -= std::log(-std::log(u + 0x1p-54));
+      continuation.rank -= std::log(-std::log(std::max(u, 0x1p-54)));
     }
     return continuation;
   }
