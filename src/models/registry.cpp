@@ -7,6 +7,7 @@
 #include "models/config_reader.h"
 #include "models/decoder.h"
 #include "models/encoder.h"
+#include "models/gpt2.h"
 #include "models/t5.h"
 
 namespace quintet {
@@ -24,10 +25,11 @@ constexpr std::array<Entry<EncoderModel>, 3> kEncoders = {{
     {"mt5", make_t5_encoder},
     {"umt5", make_t5_encoder},
 }};
-constexpr std::array<Entry<DecoderModel>, 3> kDecoders = {{
+constexpr std::array<Entry<DecoderModel>, 4> kDecoders = {{
     {"t5", make_t5_decoder},
     {"mt5", make_t5_decoder},
     {"umt5", make_t5_decoder},
+    {"gpt2", make_gpt2_decoder},
 }};
 
 template <typename Model, size_t kCount>
