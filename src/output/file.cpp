@@ -6,13 +6,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/human.h"
 
 namespace quintet {
 namespace {
@@ -34,9 +34,8 @@ int flags_of(File::Mode mode) {
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, size_t size, int error) {
   const auto free = free_bytes_at(path);
-  const std::string room =
-      free ? fmt::format(" ({} of its disk is free)", readable_bytes(*free)) : "";
-  fail(ErrorKind::kIo, "{}: cannot write {}: {}{}", path.string(), readable_bytes(size),
+  const std::string room = free ? fmt::format(" ({} of its disk is free)", human_bytes(*free)) : "";
+  fail(ErrorKind::kIo, "{}: cannot write {}: {}{}", path.string(), human_bytes(size),
        std::strerror(error), room);
 }
 
@@ -171,15 +170,6 @@ std::optional<uint64_t> free_bytes_at(const std::filesystem::path& path) {
   struct statvfs info {};
   if (::statvfs(folder.c_str(), &info) != 0) return std::nullopt;
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
-}
-
-std::string readable_bytes(uint64_t bytes) {
-  static constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} bytes", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
 std::filesystem::path with_suffix(const std::filesystem::path& path, std::string_view suffix) {

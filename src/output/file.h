@@ -63,8 +63,6 @@ void remove_if_there(const std::filesystem::path& path);
 void sync_folder_of(const std::filesystem::path& path);
 // Bytes that this user may still write to the file system of `path`; nothing where unknown.
 std::optional<uint64_t> free_bytes_at(const std::filesystem::path& path);
-// "1.40 GiB"
-std::string readable_bytes(uint64_t bytes);
 // OUTPUT with `suffix` behind its name.
 std::filesystem::path with_suffix(const std::filesystem::path& path, std::string_view suffix);
 

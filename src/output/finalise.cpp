@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/human.h"
 #include "core/json.h"
 #include "output/file.h"
 #include "output/formats.h"
@@ -29,7 +30,7 @@ void check_room(const Spool& spool, const OutputOptions& options) {
       ErrorKind::kIo,
       "{}: needs {} to build it from {}, {} is free; nothing is lost: make room and run again with "
       "--resume",
-      options.path.string(), readable_bytes(needed), spool.path().string(), readable_bytes(*free));
+      options.path.string(), human_bytes(needed), spool.path().string(), human_bytes(*free));
 }
 
 void write_rejects(const Spool& spool, const std::filesystem::path& output) {

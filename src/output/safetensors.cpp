@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/human.h"
 #include "core/json.h"
 #include "output/formats.h"
 
@@ -38,8 +39,8 @@ std::string header_of(const Spool& spool, const std::filesystem::path& path) {
     fail(ErrorKind::kUsage,
          "{}: a header of {} for {} records, readers of .safetensors accept {}; write .h5 or .npy: "
          "rename {} to OUTPUT.h5.spool and run with --output OUTPUT.h5 --resume",
-         path.string(), readable_bytes(text.size()), spool.counts().embedded,
-         readable_bytes(kMaxHeaderBytes), spool.path().string());
+         path.string(), human_bytes(text.size()), spool.counts().embedded,
+         human_bytes(kMaxHeaderBytes), spool.path().string());
   }
   const uint64_t size = text.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text;

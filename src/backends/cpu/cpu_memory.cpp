@@ -10,6 +10,7 @@
 
 #include "backends/host_memory.h"
 #include "core/error.h"
+#include "core/human.h"
 
 namespace quintet {
 
@@ -21,10 +22,6 @@ constexpr size_t kMappedFrom = size_t{1} << 20;    // smaller blocks come from t
 constexpr size_t kHugeFrom = size_t{4} << 20;      // larger ones start on a huge page
 constexpr size_t kCheckedFrom = size_t{64} << 20;  // larger ones are compared with what is free
 constexpr std::align_val_t kAlignment{64};
-
-std::string in_mib(size_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 }  // namespace
 
@@ -101,7 +98,7 @@ CpuMemory::Block CpuMemory::map(size_t size) const {
       fail(ErrorKind::kMemory,
            "{}: {} are needed for one more buffer, {} of memory are free ({} are in use by this "
            "device); use fewer tokens per batch, fewer blocks on it, or --dtype bfloat16",
-           device_, in_mib(size), in_mib(free), in_mib(used_));
+           device_, human_bytes(size), human_bytes(free), human_bytes(used_));
     }
   }
   const size_t slack = size >= kHugeFrom ? kHugePage : 0;
@@ -109,7 +106,7 @@ CpuMemory::Block CpuMemory::map(size_t size) const {
       ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     fail(ErrorKind::kMemory, "{}: the system refuses {} ({} are in use by this device)", device_,
-         in_mib(size), in_mib(used_));
+         human_bytes(size), human_bytes(used_));
   }
   auto* data = static_cast<std::byte*>(mapped);
   if (slack > 0) {
