@@ -1,10 +1,13 @@
 #include "tokenizer/folder_tokenizer.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/byte_model.h"
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/unigram.h"
@@ -15,6 +18,7 @@ namespace {
 constexpr int32_t kT5ExtraIds = 100;
 constexpr int32_t kByT5ExtraIds = 125;
 constexpr int32_t kT5UnkId = 2;
+constexpr const char* kEndOfText = "<|endoftext|>";
 
 AddedToken plain_token(std::string content) {
   AddedToken token;
@@ -65,22 +69,43 @@ std::vector<AddedToken> t5_extra_tokens(const Spiece& spiece, const FolderTokens
   return result;
 }
 
-std::vector<AddedToken> t5_added_tokens(const Spiece& spiece, const FolderTokens& tokens,
-                                        int32_t n_extra_ids) {
+// What a class names a token that the folder does not; "" for none.
+struct DefaultToken {
+  const char* role;
+  const char* content;
+};
+
+// In the order in which the reference adds them.
+constexpr std::array<DefaultToken, 7> kT5Tokens = {{{"bos_token", ""},
+                                                    {"eos_token", "</s>"},
+                                                    {"unk_token", "<unk>"},
+                                                    {"sep_token", ""},
+                                                    {"pad_token", "<pad>"},
+                                                    {"cls_token", ""},
+                                                    {"mask_token", ""}}};
+constexpr std::array<DefaultToken, 7> kGpt2Tokens = {{{"bos_token", kEndOfText},
+                                                      {"eos_token", kEndOfText},
+                                                      {"unk_token", kEndOfText},
+                                                      {"sep_token", ""},
+                                                      {"pad_token", ""},
+                                                      {"cls_token", ""},
+                                                      {"mask_token", ""}}};
+
+// The folder's added tokens, then the named ones, then `extra`.
+std::vector<AddedToken> all_added_tokens(const FolderTokens& tokens,
+                                         std::span<const DefaultToken> defaults,
+                                         const std::vector<AddedToken>& extra) {
   TokenList list;
   for (AddedToken token : tokens.added) {
     token.id.reset();  // the reference keeps their order only
     list.add(std::move(token));
   }
-  for (const auto& [role, fallback] :
-       {std::pair("bos_token", ""), std::pair("eos_token", "</s>"), std::pair("unk_token", "<unk>"),
-        std::pair("sep_token", ""), std::pair("pad_token", "<pad>"), std::pair("cls_token", ""),
-        std::pair("mask_token", "")}) {
+  for (const auto& [role, content] : defaults) {
     const auto given = std::find_if(tokens.named.begin(), tokens.named.end(),
                                     [&, &role = role](const auto& n) { return n.role == role; });
-    list.add(given != tokens.named.end() ? given->token : plain_token(fallback));
+    list.add(given != tokens.named.end() ? given->token : plain_token(content));
   }
-  list.add_all(t5_extra_tokens(spiece, tokens, n_extra_ids));
+  list.add_all(extra);
   return list.take();
 }
 
@@ -127,7 +152,8 @@ std::unique_ptr<Tokenizer> make_t5_tokenizer(Spiece spiece, const FolderTokens& 
                                              const std::string& where) {
   const int32_t n_extra_ids = tokens.extra_ids.value_or(kT5ExtraIds);
   PipelineParts parts;
-  parts.added_tokens = t5_added_tokens(spiece, tokens, n_extra_ids);
+  parts.added_tokens =
+      all_added_tokens(tokens, kT5Tokens, t5_extra_tokens(spiece, tokens, n_extra_ids));
   parts.normalizer = make_charsmap_normalizer(spiece.charsmap, where);
   if (tokens.legacy) {
     parts.pre_tokenizer = make_t5_pre_tokenizer();
@@ -182,6 +208,26 @@ std::unique_ptr<Tokenizer> make_byt5_tokenizer(const FolderTokens& tokens,
   }
   parts.model = make_byte_model(first_three);
   parts.post_template = {.before = {}, .after = {1}, .after_once = true};
+  return std::make_unique<PipelineTokenizer>(std::move(parts), where);
+}
+
+std::unique_ptr<Tokenizer> make_gpt2_tokenizer(BpeParts bpe, const FolderTokens& tokens,
+                                               const std::string& where) {
+  PipelineParts parts;
+  const std::vector<AddedToken> extra = tokens.extra          ? *tokens.extra
+                                        : tokens.extra_of_map ? *tokens.extra_of_map
+                                                              : std::vector<AddedToken>();
+  parts.added_tokens = all_added_tokens(tokens, kGpt2Tokens, extra);
+  parts.pre_tokenizer = make_byte_level(tokens.add_prefix_space, true);
+  parts.model = std::make_unique<Bpe>(std::move(bpe), where);
+  const AddedTokens added(parts.added_tokens, *parts.model, nullptr, where);
+  const auto id_of = [&](const char* role) {
+    const std::string name = tokens.name_of(role, kEndOfText);
+    if (const auto id = added.find(name)) return *id;
+    fail(ErrorKind::kFile, "{}: {} '{}' is not a token", where, role, name.substr(0, 60));
+  };
+  if (tokens.add_bos_token) parts.post_template.before = {id_of("bos_token")};
+  if (tokens.add_eos_token) parts.post_template.after = {id_of("eos_token")};
   return std::make_unique<PipelineTokenizer>(std::move(parts), where);
 }
 

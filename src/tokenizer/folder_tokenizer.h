@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tokenizer/bpe.h"
 #include "tokenizer/folder_tokens.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/tokenizer.h"
@@ -18,6 +19,10 @@ std::unique_ptr<Tokenizer> make_t5_tokenizer(Spiece spiece, const FolderTokens& 
 
 // ByT5Tokenizer: bytes, with <extra_id_n> behind them in the order of the folder's list.
 std::unique_ptr<Tokenizer> make_byt5_tokenizer(const FolderTokens& tokens,
+                                               const std::string& where);
+
+// GPT2Tokenizer: byte-level BPE of vocab.json and merges.txt.
+std::unique_ptr<Tokenizer> make_gpt2_tokenizer(BpeParts bpe, const FolderTokens& tokens,
                                                const std::string& where);
 
 }  // namespace quintet

@@ -165,6 +165,9 @@ FolderTokens read_folder_tokens(const std::filesystem::path& folder) {
   read_extra_ids(config, where, result);
   result.extra = read_extra(config, where);
   result.legacy = bool_or(config, "legacy", true, where);
+  result.add_prefix_space = bool_or(config, "add_prefix_space", false, where);
+  result.add_bos_token = bool_or(config, "add_bos_token", false, where);
+  result.add_eos_token = bool_or(config, "add_eos_token", false, where);
   if (const json& decoder = member(config, "added_tokens_decoder"); !decoder.is_null()) {
     read_added_decoder(decoder, where + ": added_tokens_decoder", result);
   } else {

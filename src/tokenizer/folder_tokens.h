@@ -28,6 +28,9 @@ struct FolderTokens {
   std::optional<std::vector<AddedToken>> extra_of_map;
   std::optional<int32_t> extra_ids;
   bool legacy = true;
+  bool add_prefix_space = false;
+  bool add_bos_token = false;
+  bool add_eos_token = false;
 
   std::string name_of(std::string_view role, std::string_view fallback) const;
 };

@@ -51,7 +51,7 @@ TEST_P(Reference, TokensAreTheIdsWithGrowingOffsets) {
 
 INSTANTIATE_TEST_SUITE_P(Folders, Reference,
                          ::testing::Values("spiece_only", "byte_fallback", "byt5", "ankh_like",
-                                           "prostt5_like"),
+                                           "prostt5_like", "gpt2_files", "gpt2_prefix_space"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(LoadTokenizer, KnowsItsVocabulary) {
@@ -168,6 +168,19 @@ TEST(LoadTokenizer, LongTextsTakeLittleMemory) {
   }
 }
 
+TEST(LoadTokenizer, AHugeBpeWordTakesBoundedMemory) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has memory of its own";
+  const auto tokenizer = load_tokenizer(testing::fixture("gpt2_files"));
+  std::string words;
+  while (words.size() < 2'000'000) words += "the ";
+  EXPECT_LT(bytes_per_byte(*tokenizer, words, false), 20);
+  EXPECT_LT(bytes_per_byte(*tokenizer, words, true), 100);
+  for (const std::string& word : {std::string(2'000'000, 'a'), std::string(2'000'000, '\0')}) {
+    EXPECT_LT(bytes_per_byte(*tokenizer, word, false), 50);
+    EXPECT_LT(bytes_per_byte(*tokenizer, word, true), 130);
+  }
+}
+
 // ---- folders written by the tests
 
 class Folder {
@@ -261,6 +274,42 @@ TEST(LoadTokenizer, ASpieceCutOrAlteredAnywhereIsAnErrorOrATokenizer) {
     }
   }
   EXPECT_THROW(parse_spiece(hello_model() + bytes_field(2, "\x18\x02"), "spiece.model"), Error);
+}
+
+std::string gpt2_vocab() { return R"({"a": 0, "b": 1, "ab": 2, "\u0120": 3, "<|endoftext|>": 4})"; }
+
+TEST(LoadTokenizer, VocabAndMergesWithWhatTheFolderSays) {
+  const Folder folder;
+  folder.write("vocab.json", gpt2_vocab());
+  folder.write("merges.txt", "#version: 0.2\na b\n");
+  EXPECT_THAT(load_tokenizer(folder.path())->encode("ab a<|endoftext|>", true),
+              ElementsAre(2, 3, 0, 4));
+  folder.write("tokenizer_config.json",
+               R"({"tokenizer_class": "GPT2Tokenizer", "add_bos_token": true, "pad_token": "<pad>",
+                   "add_prefix_space": true})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_THAT(tokenizer->encode("ab", true), ElementsAre(4, 3, 2));
+  EXPECT_THAT(tokenizer->encode("ab", false), ElementsAre(3, 2));
+  EXPECT_EQ(tokenizer->find("<pad>"), 5);
+  EXPECT_EQ(tokenizer->vocab_size(), 6);
+  folder.write("special_tokens_map.json", R"({"eos_token": "</s>"})");
+  folder.write("added_tokens.json", R"({"<b>": 9})");  // the number does not count
+  folder.write("tokenizer_config.json", R"({"add_eos_token": true})");
+  EXPECT_THAT(load_tokenizer(folder.path())->encode("a<b>", true), ElementsAre(0, 5, 6));
+}
+
+TEST(LoadTokenizer, VocabAndMergesOfOtherClassesAreRefused) {
+  const Folder folder;
+  folder.write("vocab.json", gpt2_vocab());
+  folder.write("merges.txt", "a b\n");
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})");
+  try {
+    load_tokenizer(folder.path());
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kFile);
+    EXPECT_THAT(error.what(), HasSubstr("a RobertaTokenizer"));
+  }
 }
 
 TEST(LoadTokenizer, AFolderWithoutTokenizerFilesSaysWhatIsMissing) {

@@ -4,8 +4,53 @@
 #include <utility>
 
 #include "core/error.h"
+#include "tokenizer/byte_level.h"
 
 namespace quintet {
+namespace {
+
+// The bytes of text that the spaces at the beginning of `piece` stand for.
+size_t leading_spaces(std::string_view piece) {
+  const std::string_view byte_level_space = byte_level_character(' ');
+  size_t bytes = 0;
+  while (!piece.empty()) {
+    const bool is_moved = piece.starts_with(byte_level_space);
+    const CodePoint c = code_point_at(piece, 0);
+    if (!is_moved && !is_white_space(c.value)) break;
+    bytes += is_moved ? 1 : c.size;
+    piece.remove_prefix(c.size);
+  }
+  return bytes;
+}
+
+size_t trailing_spaces(std::string_view piece) {
+  size_t bytes = 0;
+  while (!piece.empty()) {
+    const size_t last = previous_boundary(piece, piece.size());
+    const size_t size = leading_spaces(piece.substr(last));
+    if (size == 0) break;
+    bytes += size;
+    piece.remove_suffix(piece.size() - last);
+  }
+  return bytes;
+}
+
+// Takes the spaces around a token of `text` off its offsets. With `keeps_one` a single one in front
+// stays. A space that the tokenizer has put in front of the text stands for the first character,
+// which may be longer: offsets do not end up inside of it.
+void trim_spaces(Token& token, std::string_view text, bool keeps_one) {
+  const auto is_inside = [&](uint32_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  const auto leading = static_cast<uint32_t>(leading_spaces(token.piece));
+  const auto trailing = static_cast<uint32_t>(trailing_spaces(token.piece));
+  if (leading > 1 || !keeps_one) token.begin = std::min(token.begin + leading, token.end);
+  while (token.begin < token.end && is_inside(token.begin)) ++token.begin;
+  if (token.end >= trailing) token.end = std::max(token.end - trailing, token.begin);
+  while (token.begin < token.end && is_inside(token.end)) --token.end;
+}
+
+}  // namespace
 
 PipelineTokenizer::PipelineTokenizer(PipelineParts parts, const std::string& where)
     : normalizer_(std::move(parts.normalizer)),
@@ -106,6 +151,10 @@ std::vector<Token> PipelineTokenizer::encode_tokens(std::string_view text, bool 
   for (size_t i = 0; i < placed.ids.size(); ++i) {
     const int32_t id = placed.ids[i];
     tokens.push_back({id, piece(id), placed.spans[i].begin, placed.spans[i].end});
+    if (post_template_.trims_spaces) {
+      const bool is_first = i == 0 || tokens[i].begin == 0;
+      trim_spaces(tokens[i], text, is_first && post_template_.keeps_first_space);
+    }
   }
   return tokens;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/byte_level.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pattern.h"
 
@@ -260,6 +261,10 @@ std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& spec,
   if (type == "Metaspace") {
     return read_metaspace(spec, here);
   }
+  if (type == "ByteLevel") {
+    return make_byte_level(bool_or(spec, "add_prefix_space", true, here),
+                           bool_or(spec, "use_regex", true, here));
+  }
   if (type == "WhitespaceSplit") {
     return std::make_unique<WhitespaceSplit>();
   }
@@ -271,8 +276,8 @@ std::unique_ptr<PreTokenizer> make_pre_tokenizer(const nlohmann::json& spec,
                                    bool_or(spec, "invert", false, here));
   }
   fail(ErrorKind::kFile,
-       "{}: '{}' is not supported; this program knows Sequence, Metaspace, WhitespaceSplit, "
-       "Whitespace, Split",
+       "{}: '{}' is not supported; this program knows Sequence, Metaspace, ByteLevel, "
+       "WhitespaceSplit, Whitespace, Split",
        where, type);
 }
 

@@ -33,8 +33,9 @@ class Tokenizer {
   virtual std::optional<int32_t> eos_id() const = 0;  // what add_special appends, if anything
 };
 
-// Reads tokenizer.json, else spiece.model (+ added_tokens.json, tokenizer_config.json), else ByT5
-// bytes where config.json / tokenizer_config.json say so. Throws Error(kFile).
+// Reads tokenizer.json, else spiece.model, else vocab.json and merges.txt (each with
+// tokenizer_config.json, special_tokens_map.json, added_tokens.json), else ByT5 bytes where
+// config.json / tokenizer_config.json say so. Throws Error(kFile).
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace quintet
