@@ -9,9 +9,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const auto reader =
-        quintet::make_reader(quintet::from_memory({reinterpret_cast<const char*>(data), size}),
-                             "x.jsonl", quintet::InputFormat::kJsonl);
+    const auto reader = quintet::make_reader(
+        quintet::from_memory({reinterpret_cast<const char*>(data), size}), "x.jsonl",
+        quintet::InputFormat::kJsonl, quintet::RecordFields::kSourceAndTarget);
     quintet::Record record;
     uint64_t expected = 0;
     while (reader->next(record)) {
@@ -22,6 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           record.attention_mask.size() != record.input_ids.size()) {
         std::abort();
       }
+      if (!record.position_ids.empty() && record.position_ids.size() != record.input_ids.size()) {
+        std::abort();
+      }
+      if (record.target && !record.labels.empty()) std::abort();
     }
   } catch (const quintet::Error&) {  // an answer too
   }

@@ -88,7 +88,8 @@ class FastaReader final : public LineFormat {
 
 }  // namespace
 
-std::unique_ptr<Reader> make_fasta_reader(std::unique_ptr<LineReader> lines) {
+std::unique_ptr<Reader> make_fasta_reader(std::unique_ptr<LineReader> lines,
+                                          RecordFields /*fields*/) {
   return std::make_unique<FastaReader>(std::move(lines));
 }
 

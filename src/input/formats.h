@@ -33,13 +33,14 @@ class LineFormat : public Reader {
   uint64_t next_ordinal_ = 0;
 };
 
-std::unique_ptr<Reader> make_fasta_reader(std::unique_ptr<LineReader> lines);
-std::unique_ptr<Reader> make_text_reader(std::unique_ptr<LineReader> lines);
-std::unique_ptr<Reader> make_jsonl_reader(std::unique_ptr<LineReader> lines);
+std::unique_ptr<Reader> make_fasta_reader(std::unique_ptr<LineReader> lines, RecordFields fields);
+std::unique_ptr<Reader> make_text_reader(std::unique_ptr<LineReader> lines, RecordFields fields);
+std::unique_ptr<Reader> make_jsonl_reader(std::unique_ptr<LineReader> lines, RecordFields fields);
 
 // As open_reader(), from any source; `name` stands in messages and gives the extension.
 std::unique_ptr<Reader> make_reader(std::unique_ptr<ByteSource> source, const std::string& name,
-                                    InputFormat format);
+                                    InputFormat format,
+                                    RecordFields fields = RecordFields::kSource);
 
 // Invalid UTF-8 replaced by U+FFFD, so that an id can stand in any output format.
 std::string valid_utf8(std::string_view bytes);

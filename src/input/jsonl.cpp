@@ -1,4 +1,5 @@
-// JSONL: one object per line, {"id", "text"} or {"id", "input_ids", "attention_mask"?}. An id is a
+// JSONL: one object per line, {"id", "text"} or {"id", "input_ids", "attention_mask"?}, and where
+// targets are asked for "decoder_input_ids"?, "labels"? or "target"?, "position_ids"?. An id is a
 // string or an integer; without one the line's number stands in. Blank lines are passed over, other
 // keys ignored. A line that is none of this is a rejected record.
 #include <limits>
@@ -45,17 +46,40 @@ void read_id(const json& object, Record& record) {
   record.id = std::move(id);
 }
 
-void read_ids(const json& object, Record& record) {
-  for (const json& value : array_at(object, "input_ids")) {
-    if (!is_int64(value)) {
-      reject(fmt::format("'input_ids' holds {} at position {}, expected integers",
-                         value.dump().substr(0, 40), record.input_ids.size()));
+bool is_given(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && !found->is_null();
+}
+
+// A list of integers, at least one, for each of which `accept` holds.
+template <typename Accept>
+std::vector<int64_t> read_integers(const json& object, const char* key, const char* expected,
+                                   Accept accept) {
+  std::vector<int64_t> values;
+  for (const json& value : array_at(object, key)) {
+    if (!is_int64(value) || !accept(value.get<int64_t>())) {
+      reject(fmt::format("'{}' holds {} at position {}, expected {}", key,
+                         value.dump().substr(0, 40), values.size(), expected));
     }
-    record.input_ids.push_back(value.get<int64_t>());
+    values.push_back(value.get<int64_t>());
   }
+  if (values.empty()) reject(fmt::format("'{}' is empty", key));
+  return values;
+}
+
+std::string read_text(const json& object, const char* key) {
+  const json& value = object[key];
+  if (!value.is_string()) {
+    reject(fmt::format("'{}' is {}, expected a string", key, value.type_name()));
+  }
+  return value.get<std::string>();
+}
+
+void read_ids(const json& object, Record& record) {
   record.has_ids = true;
-  if (record.input_ids.empty()) reject("'input_ids' is empty");
-  if (!object.contains("attention_mask") || object["attention_mask"].is_null()) return;
+  record.input_ids =
+      read_integers(object, "input_ids", "integers", [](int64_t /*any*/) { return true; });
+  if (!is_given(object, "attention_mask")) return;
   for (const json& value : array_at(object, "attention_mask")) {
     const bool bit = value.is_boolean() || (is_int64(value) && (value == 0 || value == 1));
     if (!bit) {
@@ -71,7 +95,30 @@ void read_ids(const json& object, Record& record) {
   }
 }
 
-void read_object(const json& object, Record& record) {
+void read_target(const json& object, Record& record) {
+  const auto any = [](int64_t /*id*/) { return true; };
+  if (is_given(object, "decoder_input_ids")) {
+    record.decoder_input_ids = read_integers(object, "decoder_input_ids", "integers", any);
+  }
+  if (is_given(object, "labels") && is_given(object, "target")) {
+    reject("has both 'labels' and 'target'");
+  }
+  if (is_given(object, "labels")) {
+    record.labels = read_integers(object, "labels", "token ids of 0 or more, or -100",
+                                  [](int64_t id) { return id >= 0 || id == kIgnoredLabel; });
+  }
+  if (is_given(object, "target")) record.target = read_text(object, "target");
+  if (!is_given(object, "position_ids")) return;
+  record.position_ids = read_integers(object, "position_ids", "integers of 0 or more",
+                                      [](int64_t position) { return position >= 0; });
+  if (!record.has_ids) reject("'position_ids' needs 'input_ids'");
+  if (record.position_ids.size() != record.input_ids.size()) {
+    reject(fmt::format("'position_ids' has {} entries for {} input_ids", record.position_ids.size(),
+                       record.input_ids.size()));
+  }
+}
+
+void read_object(const json& object, RecordFields fields, Record& record) {
   if (!object.is_object()) reject(fmt::format("is {}, expected an object", object.type_name()));
   read_id(object, record);
   const bool has_text = object.contains("text");
@@ -81,16 +128,16 @@ void read_object(const json& object, Record& record) {
   }
   if (has_ids) {
     read_ids(object, record);
-  } else if (object["text"].is_string()) {
-    record.text = object["text"].get<std::string>();
   } else {
-    reject(fmt::format("'text' is {}, expected a string", object["text"].type_name()));
+    record.text = read_text(object, "text");
   }
+  if (fields == RecordFields::kSourceAndTarget) read_target(object, record);
 }
 
 class JsonlReader final : public LineFormat {
  public:
-  using LineFormat::LineFormat;
+  JsonlReader(std::unique_ptr<LineReader> lines, RecordFields fields)
+      : LineFormat(std::move(lines)), fields_(fields) {}
   InputFormat format() const override { return InputFormat::kJsonl; }
 
   bool next(Record& record) override {
@@ -101,18 +148,22 @@ class JsonlReader final : public LineFormat {
     record = fresh(lines().line_number());
     record.id = std::to_string(record.line);
     try {
-      read_object(parse_json(line, "", {.max_bytes = std::numeric_limits<size_t>::max()}), record);
+      read_object(parse_json(line, "", {.max_bytes = std::numeric_limits<size_t>::max()}), fields_,
+                  record);
     } catch (const Error& error) {
       record.rejected = error.what();
     }
     return true;
   }
+
+ private:
+  RecordFields fields_;
 };
 
 }  // namespace
 
-std::unique_ptr<Reader> make_jsonl_reader(std::unique_ptr<LineReader> lines) {
-  return std::make_unique<JsonlReader>(std::move(lines));
+std::unique_ptr<Reader> make_jsonl_reader(std::unique_ptr<LineReader> lines, RecordFields fields) {
+  return std::make_unique<JsonlReader>(std::move(lines), fields);
 }
 
 }  // namespace quintet

@@ -12,6 +12,12 @@ namespace quintet {
 
 enum class InputFormat { kAuto, kFasta, kText, kJsonl };
 
+// Which of a JSONL object's keys are read: all else is ignored, whatever stands there.
+enum class RecordFields {
+  kSource,           // id, text, input_ids, attention_mask
+  kSourceAndTarget,  // and decoder_input_ids, labels, target, position_ids
+};
+
 class Reader {
  public:
   virtual ~Reader() = default;
@@ -27,7 +33,8 @@ class Reader {
 
 // `path` "-" is stdin. kAuto goes by the extension (below a .gz), then by the first byte: '>' and
 // ';' FASTA, '{' JSONL, all else text.
-std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format);
+std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format,
+                                    RecordFields fields = RecordFields::kSource);
 
 InputFormat input_format_from_name(std::string_view name);  // throws Error(kUsage)
 

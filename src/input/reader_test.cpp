@@ -197,6 +197,62 @@ TEST(Jsonl, ABrokenLineIsARejectedRecord) {
   }
 }
 
+std::vector<Record> with_targets(const std::string& bytes,
+                                 RecordFields fields = RecordFields::kSourceAndTarget) {
+  const auto reader = make_reader(from_memory(bytes), "x", InputFormat::kJsonl, fields);
+  std::vector<Record> records;
+  for (Record record; reader->next(record);) records.push_back(record);
+  return records;
+}
+
+TEST(Jsonl, Targets) {
+  const auto records = with_targets(
+      R"({"text": "a", "decoder_input_ids": [0, 5], "labels": [7, -100, 0], "target": null})"
+      "\n"
+      R"({"input_ids": [3, 4], "position_ids": [1, 0], "target": "é", "labels": null, "x": 1})"
+      "\n"
+      R"({"text": "a", "target": ""})");
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0].rejected, "");
+  EXPECT_THAT(records[0].decoder_input_ids, ElementsAre(0, 5));
+  EXPECT_THAT(records[0].labels, ElementsAre(7, kIgnoredLabel, 0));
+  EXPECT_FALSE(records[0].target.has_value());
+  EXPECT_TRUE(records[0].position_ids.empty());
+  EXPECT_EQ(records[1].rejected, "");
+  EXPECT_THAT(records[1].position_ids, ElementsAre(1, 0));
+  EXPECT_EQ(records[1].target, "é");
+  EXPECT_TRUE(records[1].labels.empty());
+  EXPECT_EQ(records[2].target, "");
+}
+
+TEST(Jsonl, BrokenTargetsAreRejectedWhereTheyAreRead) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"text": "x", "labels": []})", "'labels' is empty"},
+      {R"({"text": "x", "labels": 5})", "'labels' is number, expected a list"},
+      {R"({"text": "x", "labels": [1, -1]})",
+       "'labels' holds -1 at position 1, expected token ids"},
+      {R"({"text": "x", "labels": [1.5]})", "'labels' holds 1.5 at position 0"},
+      {R"({"text": "x", "labels": [9223372036854775808]})", "holds 9223372036854775808"},
+      {R"({"text": "x", "labels": [1], "target": "y"})", "both 'labels' and 'target'"},
+      {R"({"text": "x", "target": ["y"]})", "'target' is array, expected a string"},
+      {R"({"text": "x", "decoder_input_ids": []})", "'decoder_input_ids' is empty"},
+      {R"({"text": "x", "decoder_input_ids": [true]})", "holds true at position 0"},
+      {R"({"text": "x", "decoder_input_ids": {"a": 1}})", "is object, expected a list"},
+      {R"({"text": "x", "position_ids": [0]})", "'position_ids' needs 'input_ids'"},
+      {R"({"input_ids": [1], "position_ids": [0, 1]})", "2 entries for 1 input_ids"},
+      {R"({"input_ids": [1], "position_ids": [-1]})", "holds -1 at position 0"},
+      {R"({"text": "x", "input_ids": [1], "target": "y"})", "both 'text' and 'input_ids'"},
+  };
+  for (const auto& [line, reason] : cases) {
+    const auto records = with_targets(line);
+    ASSERT_EQ(records.size(), 1U) << line;
+    EXPECT_THAT(records[0].rejected, HasSubstr(reason));
+    const auto ignored = with_targets(line, RecordFields::kSource);
+    EXPECT_EQ(ignored[0].rejected.empty(), reason.find("'text'") == std::string::npos) << line;
+    EXPECT_TRUE(ignored[0].labels.empty());
+  }
+}
+
 TEST(Gzip, ByContentInSeveralMembers) {
   const std::string packed = gzip_of(">a\nMK") + gzip_of("") + gzip_of("V\n>b\nA\n");
   for (const std::string& padding : {std::string(), std::string(300, '\0')}) {

@@ -11,7 +11,7 @@ namespace {
 
 struct Format {
   InputFormat format;
-  std::unique_ptr<Reader> (*make)(std::unique_ptr<LineReader> lines);
+  std::unique_ptr<Reader> (*make)(std::unique_ptr<LineReader> lines, RecordFields fields);
   std::vector<std::string_view> extensions;
   std::string_view first_bytes;  // a file of another extension is of this format: none, all others
 };
@@ -53,14 +53,15 @@ const Format& choose(const std::string& name, InputFormat asked, LineReader& lin
 }  // namespace
 
 std::unique_ptr<Reader> make_reader(std::unique_ptr<ByteSource> source, const std::string& name,
-                                    InputFormat format) {
+                                    InputFormat format, RecordFields fields) {
   auto lines = std::make_unique<LineReader>(unpack_gzip(std::move(source), name), name);
   const Format& chosen = choose(name, format, *lines);
-  return chosen.make(std::move(lines));
+  return chosen.make(std::move(lines), fields);
 }
 
-std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format) {
-  return make_reader(open_file(path), path == "-" ? "stdin" : path, format);
+std::unique_ptr<Reader> open_reader(const std::string& path, InputFormat format,
+                                    RecordFields fields) {
+  return make_reader(open_file(path), path == "-" ? "stdin" : path, format, fields);
 }
 
 InputFormat input_format_from_name(std::string_view name) {

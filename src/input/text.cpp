@@ -21,7 +21,8 @@ class TextReader final : public LineFormat {
 
 }  // namespace
 
-std::unique_ptr<Reader> make_text_reader(std::unique_ptr<LineReader> lines) {
+std::unique_ptr<Reader> make_text_reader(std::unique_ptr<LineReader> lines,
+                                         RecordFields /*fields*/) {
   return std::make_unique<TextReader>(std::move(lines));
 }
 
