@@ -191,8 +191,8 @@ HWY_INLINE void soften(const Work& work, const Group& group, size_t n_keys) {
 template <Order kOrder, int kVecs>
 HWY_INLINE void multiply(const MicroCall& whole, size_t rows) {
   const size_t n_tiles = (rows + kMaxRows - 1) / kMaxRows;
-  const MicroKernel* kernels =
-      micro_kernels(kVecs == 2 ? PanelKind::kF32 : PanelKind::kF32OneVector, kOrder, 1);
+  const MicroKernel* kernels = micro_kernels(
+      kVecs == 2 ? PanelKind::kF32 : PanelKind::kF32OneVector, kOrder, 1, kMostSharers);
   for (size_t t = 0; t < n_tiles; ++t) {
     const size_t begin = rows * t / n_tiles;
     const size_t count = rows * (t + 1) / n_tiles - begin;

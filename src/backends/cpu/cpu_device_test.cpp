@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -205,6 +206,42 @@ TEST(CpuLinear, BitsDependOnNothingElse) {
           EXPECT_EQ(
               linear_in_parts(*device, s, dtype, gated, {1, 3, 6, 10, 15, 21, 34, 47, 150, 211}),
               whole);
+        }
+      }
+    }
+  }
+}
+
+// Decoding's products: any number of rows alone and among 64, with everything that an epilogue
+// does.
+TEST(CpuLinear, AnyNumberOfRowsHasTheSameBits) {
+  constexpr int64_t kRows = 64;
+  const Shape s{kRows, 301, 333};
+  const Stored w(numbers(static_cast<size_t>(s.n * s.k), 11, 0.1F), s.n, s.k, DType::kFloat32);
+  const auto x_values = numbers(static_cast<size_t>(s.m * s.k), 12);
+  const auto y_values = numbers(static_cast<size_t>(s.m * s.n), 13);
+  const auto bias_values = numbers(static_cast<size_t>(s.n), 14);
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const bool gated : {false, true}) {
+      std::vector<float> whole;
+      for (const Isa isa : isas()) {
+        const auto device = device_of(isa, 3);
+        const std::vector<HostView> parts(gated ? 2 : 1, w.view);
+        const auto weight = device->pack(parts, {.dtype = dtype, .gated = gated});
+        const Tensor x = put(*device, x_values, s.m, s.k);
+        Epilogue epilogue{.activation = Activation::kTanh, .accumulate = true, .scale = 0.7F};
+        if (!gated) epilogue.bias = put(*device, bias_values, 1, s.n);
+        const auto rows_at_once = [&](int64_t count) {
+          const Tensor y = put(*device, y_values, s.m, s.n);
+          for (int64_t row = 0; row < s.m; row += count) {
+            const int64_t n = std::min(count, s.m - row);
+            device->linear(x.rows(row, n), *weight, epilogue, y.rows(row, n));
+          }
+          return get(*device, y);
+        };
+        if (whole.empty()) whole = rows_at_once(kRows);
+        for (int64_t count = 1; count <= kRows; ++count) {
+          ASSERT_EQ(rows_at_once(count), whole) << count << " rows, " << name_of(isa);
         }
       }
     }

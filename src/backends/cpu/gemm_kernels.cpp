@@ -20,7 +20,12 @@ namespace {
 
 constexpr size_t kPanelCols = 2 * kLanes;
 constexpr size_t kMaxDepth = 256;  // steps of k whose panel stays in the first-level cache
-constexpr int kFewRows = 5;        // up to here weights stream: several panels in flight
+// While weights stream they are fetched so many bytes ahead of one tile of rows, or of up to
+// kFewTiles tiles that take turns on kStreamDepth steps of k.
+constexpr size_t kAhead = 4096;
+constexpr size_t kTilesAhead = 16384;
+constexpr size_t kFewTiles = 3;
+constexpr size_t kStreamDepth = 128;
 constexpr size_t kWidenTiles = 4;  // from here on a narrow panel is widened once for all its tiles
 
 // ---- What is done to the sums of one tile [rows][2 * lanes] before they reach y.
@@ -177,7 +182,7 @@ void many_rows(const LinearTile& tile) {
   float* wide = sums + sums_floats;
   const Finisher finish(tile);
   const MicroKernel* kernels =
-      micro_kernels(widen ? PanelKind::kF32 : kind_of(tile.w.dtype), Order::kRows, 1);
+      micro_kernels(widen ? PanelKind::kF32 : kind_of(tile.w.dtype), Order::kRows, 1, kMostSharers);
 
   for (size_t part = 0; part < n_depths; ++part) {
     const size_t k_begin = part * depth;
@@ -225,49 +230,82 @@ void many_rows(const LinearTile& tile) {
   }
 }
 
-// ---- Few rows: the time goes into reading the weights, so that several panels are read at once,
-// which also hides the latency of the multiply-adds.
+// ---- Few rows: the time goes into reading the weights, panel after panel as they lie in memory,
+// and well ahead of what is worked on.
 
-void few_rows_group(const LinearTile& tile, size_t panel, int n_panels, const Finisher& finish,
-                    float* sums) {
+// One tile of rows; several panels at once where that takes no more registers than there are.
+void stream_one_tile(const LinearTile& tile) {
   const size_t rows = tile.row_end - tile.row_begin;
   const size_t panel_bytes = tile.w.d_in * row_bytes_of(tile.w.dtype);
-  const std::byte* b = tile.w.data + panel * panel_bytes;
-  micro_kernels(kind_of(tile.w.dtype), Order::kRows, n_panels)[rows - 1](
-      {.a = tile.x.row(tile.row_begin),
-       .a_stride = tile.x.stride,
-       .b = b,
-       .b_stride = static_cast<ptrdiff_t>(panel_bytes),
-       .k = tile.w.d_in,
-       .acc = sums,
-       .acc_stride = static_cast<ptrdiff_t>(rows * kPanelCols),
-       .start = MicroCall::Start::kZero,
-       .scale = nullptr,
-       .prefetch = reinterpret_cast<const char*>(b) + static_cast<size_t>(n_panels) * panel_bytes});
-  for (size_t p = 0; p < static_cast<size_t>(n_panels); ++p) {
-    finish(sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p);
-  }
-}
-
-void few_rows(const LinearTile& tile) {
-  const int rows = static_cast<int>(tile.row_end - tile.row_begin);
-  auto* sums = reinterpret_cast<float*>(thread_scratch(4 * kFewRows * kPanelCols * sizeof(float)));
+  auto* sums = reinterpret_cast<float*>(thread_scratch(4 * kMaxRows * kPanelCols * sizeof(float)));
   const Finisher finish(tile);
   size_t panel = tile.panel_begin;
   while (panel < tile.panel_end) {
     int n_panels = 4;
-    while (n_panels > 1 &&
-           (rows > most_rows(n_panels) || panel + static_cast<size_t>(n_panels) > tile.panel_end)) {
+    while (n_panels > 1 && (rows > static_cast<size_t>(most_rows(n_panels)) ||
+                            panel + static_cast<size_t>(n_panels) > tile.panel_end)) {
       n_panels /= 2;
     }
-    few_rows_group(tile, panel, n_panels, finish, sums);
+    const std::byte* b = tile.w.data + panel * panel_bytes;
+    micro_kernels(kind_of(tile.w.dtype), Order::kRows, n_panels,
+                  1)[rows - 1]({.a = tile.x.row(tile.row_begin),
+                                .a_stride = tile.x.stride,
+                                .b = b,
+                                .b_stride = static_cast<ptrdiff_t>(panel_bytes),
+                                .k = tile.w.d_in,
+                                .acc = sums,
+                                .acc_stride = static_cast<ptrdiff_t>(rows * kPanelCols),
+                                .start = MicroCall::Start::kZero,
+                                .scale = nullptr,
+                                .prefetch = reinterpret_cast<const char*>(b) + kAhead});
+    for (size_t p = 0; p < static_cast<size_t>(n_panels); ++p) {
+      finish(sums + p * rows * kPanelCols, tile.row_begin, rows, panel + p);
+    }
     panel += static_cast<size_t>(n_panels);
   }
 }
 
+// A few tiles of rows on float32 panels. They take turns on short parts of the depth, and each
+// fetches its share of what is to come.
+void stream_tiles(const LinearTile& tile, size_t n_tiles) {
+  const size_t rows = tile.row_end - tile.row_begin;
+  const size_t row_bytes = row_bytes_of(DType::kFloat32);
+  const int sharers = static_cast<int>(n_tiles);
+  const MicroKernel* kernels = micro_kernels(PanelKind::kF32, Order::kRows, 1, sharers);
+  const auto lines = static_cast<size_t>(prefetch_lines(static_cast<int>(row_bytes), sharers));
+  auto* sums = reinterpret_cast<float*>(thread_scratch(rows * kPanelCols * sizeof(float)));
+  const Finisher finish(tile);
+  for (size_t panel = tile.panel_begin; panel < tile.panel_end; ++panel) {
+    const std::byte* b = tile.w.data + panel * tile.w.d_in * row_bytes;
+    for (size_t k = 0; k < tile.w.d_in; k += kStreamDepth) {
+      const size_t k_count = std::min(kStreamDepth, tile.w.d_in - k);
+      for (size_t t = 0; t < n_tiles; ++t) {
+        const size_t begin = rows * t / n_tiles;
+        const size_t count = rows * (t + 1) / n_tiles - begin;
+        const size_t share = t * (k_count / 4) * lines * 64;
+        kernels[count - 1](
+            {.a = tile.x.row(tile.row_begin + begin) + k,
+             .a_stride = tile.x.stride,
+             .b = b + k * row_bytes,
+             .b_stride = 0,
+             .k = k_count,
+             .acc = sums + begin * kPanelCols,
+             .acc_stride = 0,
+             .start = k == 0 ? MicroCall::Start::kZero : MicroCall::Start::kAccumulate,
+             .scale = nullptr,
+             .prefetch = reinterpret_cast<const char*>(b + k * row_bytes) + kTilesAhead + share});
+      }
+    }
+    finish(sums, tile.row_begin, rows, panel);
+  }
+}
+
 void linear_tile(const LinearTile& tile) {
-  if (tile.row_end - tile.row_begin <= size_t{kFewRows}) {
-    few_rows(tile);
+  const size_t n_tiles = (tile.row_end - tile.row_begin + kMaxRows - 1) / kMaxRows;
+  if (n_tiles <= 1) {
+    stream_one_tile(tile);
+  } else if (n_tiles <= kFewTiles && tile.w.dtype == DType::kFloat32 && tile.w.d_in > 0) {
+    stream_tiles(tile, n_tiles);
   } else {
     many_rows(tile);
   }

@@ -85,7 +85,7 @@ struct MicroCall {
   ptrdiff_t acc_stride;  // floats between the accumulators of panels worked on at once
   enum class Start { kZero, kAccumulate, kScale } start;
   const float* scale;    // [kVecs * lanes], with kScale: acc * scale is where the sum starts
-  const char* prefetch;  // where to prefetch from, 128 bytes per four steps of k
+  const char* prefetch;  // where to prefetch from, for panels worked on at once b_stride apart
 };
 
 enum class Order { kRows, kColumns };  // of A, see MicroCall::a
@@ -94,7 +94,18 @@ enum class Order { kRows, kColumns };  // of A, see MicroCall::a
 // more than one panel there are fewer rows, as far as the registers go: see most_rows().
 enum class PanelKind { kF32, kF32OneVector, kBF16, kF16 };
 using MicroKernel = void (*)(const MicroCall&);
-const MicroKernel* micro_kernels(PanelKind kind, Order order, int panels);
+
+// Meanwhile a kernel prefetches its share where `sharers` calls fetch together as many bytes as
+// each reads: 1 or kMostSharers; with one panel of float32, 2 or 3, too. Of more panels at once: 1.
+constexpr int kMostSharers = 4;
+const MicroKernel* micro_kernels(PanelKind kind, Order order, int panels, int sharers);
+
+// Cache lines prefetched per four steps of k of a panel whose rows have `row_bytes`.
+constexpr int prefetch_lines(int row_bytes, int sharers) {
+  const int lines = 4 * row_bytes / 64;
+  const int share = (lines + sharers - 1) / sharers;
+  return share < 2 ? 2 : share;
+}
 
 // The most rows whose accumulators fit into the registers with `panels` in flight.
 constexpr int most_rows(int panels) {

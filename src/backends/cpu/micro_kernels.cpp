@@ -45,10 +45,13 @@ struct Rows {
   }
 };
 
-template <int kRows, int kPanels, Order kOrder, typename Panel>
+constexpr int kUnroll = 4;
+constexpr int kLine = 64;  // bytes of a cache line
+
+// kLines: cache lines to prefetch of each panel while four steps are done.
+template <int kRows, int kPanels, Order kOrder, typename Panel, int kLines>
 HWY_NOINLINE void micro_kernel(const MicroCall& call) {
   constexpr int kVecs = Panel::kVecs;
-  constexpr int kUnroll = 4;
   const F32 d;
   Vec acc[kRows * kPanels * kVecs];
   const auto address = [&](auto i) QUINTET_LAMBDA {
@@ -86,12 +89,13 @@ HWY_NOINLINE void micro_kernel(const MicroCall& call) {
   const char* prefetch = call.prefetch;
   size_t n = call.k;
   for (; n >= kUnroll; n -= kUnroll) {
-    __builtin_prefetch(prefetch, 0, 2);
-    __builtin_prefetch(prefetch + 64, 0, 2);
+    repeat<kPanels * kLines>([&](auto i) QUINTET_LAMBDA {
+      __builtin_prefetch(prefetch + i / kLines * call.b_stride + i % kLines * kLine, 0, 2);
+    });
     repeat<kUnroll>(step);
     if constexpr (kOrder == Order::kRows) rows.template advance<kUnroll>();
     b += kUnroll * Panel::kRowBytes;
-    prefetch += 128;
+    prefetch += kLines * kLine;
   }
   for (; n > 0; --n) {
     step(std::integral_constant<int, 0>{});
@@ -101,40 +105,45 @@ HWY_NOINLINE void micro_kernel(const MicroCall& call) {
   repeat<kAccumulators>([&](auto i) QUINTET_LAMBDA { hn::Store(acc[i], d, address(i)); });
 }
 
-template <Order kOrder, typename Panel, int kPanels, int... kI>
+template <Order kOrder, typename Panel, int kPanels, int kLines, int... kI>
 const MicroKernel* table(std::integer_sequence<int, kI...>) {
-  static constexpr MicroKernel kTable[] = {&micro_kernel<kI + 1, kPanels, kOrder, Panel>...};
+  static constexpr MicroKernel kTable[] = {
+      &micro_kernel<kI + 1, kPanels, kOrder, Panel, kLines>...};
   return kTable;
 }
 
-template <Order kOrder, typename Panel, int kPanels>
+template <typename Panel, Order kOrder = Order::kRows, int kPanels = 1, int kSharers = kMostSharers>
 const MicroKernel* table() {
-  return table<kOrder, Panel, kPanels>(std::make_integer_sequence<int, most_rows(kPanels)>{});
+  constexpr int kLines = prefetch_lines(Panel::kRowBytes, kSharers);
+  return table<kOrder, Panel, kPanels, kLines>(
+      std::make_integer_sequence<int, most_rows(kPanels)>{});
 }
 
 template <typename Panel>
-const MicroKernel* table_by_rows(int panels) {
-  if (panels == 4) return table<Order::kRows, Panel, 4>();
-  if (panels == 2) return table<Order::kRows, Panel, 2>();
-  return table<Order::kRows, Panel, 1>();
+const MicroKernel* table_by_panels(int panels, int sharers) {
+  if (panels == 4) return table<Panel, Order::kRows, 4, 1>();
+  if (panels == 2) return table<Panel, Order::kRows, 2, 1>();
+  return sharers == 1 ? table<Panel, Order::kRows, 1, 1>() : table<Panel>();
 }
 
 }  // namespace
 
-const MicroKernel* micro_kernels(PanelKind kind, Order order, int panels) {
+const MicroKernel* micro_kernels(PanelKind kind, Order order, int panels, int sharers) {
+  const bool columns = order == Order::kColumns;
   switch (kind) {
     case PanelKind::kBF16:
-      return table_by_rows<PanelBF16>(panels);
+      return table_by_panels<PanelBF16>(panels, sharers);
     case PanelKind::kF16:
-      return table_by_rows<PanelF16>(panels);
+      return table_by_panels<PanelF16>(panels, sharers);
     case PanelKind::kF32OneVector:
-      return order == Order::kColumns ? table<Order::kColumns, PanelF32<1>, 1>()
-                                      : table<Order::kRows, PanelF32<1>, 1>();
+      return columns ? table<PanelF32<1>, Order::kColumns>() : table<PanelF32<1>>();
     case PanelKind::kF32:
       break;
   }
-  return order == Order::kColumns ? table<Order::kColumns, PanelF32<2>, 1>()
-                                  : table_by_rows<PanelF32<2>>(panels);
+  if (columns) return table<PanelF32<2>, Order::kColumns>();
+  if (panels == 1 && sharers == 2) return table<PanelF32<2>, Order::kRows, 1, 2>();
+  if (panels == 1 && sharers == 3) return table<PanelF32<2>, Order::kRows, 1, 3>();
+  return table_by_panels<PanelF32<2>>(panels, sharers);
 }
 
 }  // namespace HWY_NAMESPACE
