@@ -44,6 +44,7 @@ std::vector<int64_t> equal_pool_shares(const std::vector<DeviceSpec>& devices) {
   std::map<std::string, int64_t> members;
   for (const DeviceSpec& device : devices) ++members[device.memory_pool];
   std::vector<int64_t> shares;
+  shares.reserve(devices.size());
   for (const DeviceSpec& device : devices) {
     shares.push_back(device.memory_pool.empty() ? std::numeric_limits<int64_t>::max()
                                                 : device.pool_bytes / members[device.memory_pool]);
