@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "core/step_batch.h"
@@ -10,17 +11,21 @@
 namespace quintet {
 namespace {
 
-int64_t pages_for(int64_t n_tokens) { return (n_tokens + kPageTokens - 1) / kPageTokens; }
+int64_t pages_for(int64_t n_tokens) {
+  return n_tokens / kPageTokens + (n_tokens % kPageTokens != 0 ? 1 : 0);
+}
 
 }  // namespace
 
 CachePages pages_of_record(int64_t prompt_length, int64_t source_length, int64_t max_rows,
                            int64_t max_new_tokens) {
-  const int64_t n_kept = prompt_length + std::max<int64_t>(max_new_tokens - 1, 0);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const int64_t n_new = std::clamp<int64_t>(max_new_tokens - 1, 0, kMost - prompt_length);
   const int64_t n_shared = prompt_length / kPageTokens;
-  const int64_t n_own = pages_for(n_kept) - n_shared;
-  return {.self = n_shared + std::max<int64_t>(max_rows, 1) * n_own,
-          .cross = pages_for(source_length)};
+  const int64_t n_own = pages_for(prompt_length + n_new) - n_shared;
+  const int64_t rows = std::max<int64_t>(max_rows, 1);
+  const bool fits = n_own <= (kMost - n_shared) / rows;
+  return {.self = fits ? n_shared + rows * n_own : kMost, .cross = pages_for(source_length)};
 }
 
 PagePool::PagePool(int64_t n_pages)
