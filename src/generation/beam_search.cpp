@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/error.h"
 #include "generation/logits_processors.h"
 #include "generation/philox.h"
 #include "generation/stop.h"
@@ -73,7 +74,7 @@ class BeamSearch : public Search {
     request.top_k = config_.do_sample
                         ? sampling_top_k(config_, vocab_size_)
                         : std::min(static_cast<int64_t>(n_continuations_), vocab_size_);
-    const size_t n_rows = n_new_ == 0 ? 1 : n_beams_;
+    const size_t n_rows = n_new_ == 0 ? 1 : beams_.size();
     for (size_t row = 0; row < n_rows; ++row) {
       processors_.append_edits(static_cast<int32_t>(row), beams_[row].history, request.edits);
     }
@@ -118,7 +119,7 @@ class BeamSearch : public Search {
   // Of all beams, best score first.
   std::vector<Continuation> best_continuations(std::span<const Candidates> rows) const {
     std::vector<Continuation> all;
-    for (size_t beam = 0; beam < n_beams_; ++beam) {
+    for (size_t beam = 0; beam < beams_.size(); ++beam) {
       const auto& row = rows[n_new_ == 0 ? 0 : beam];
       if (config_.do_sample) {
         for (const auto& choice : warp(config_, row)) {
@@ -134,7 +135,14 @@ class BeamSearch : public Search {
                   [](const Continuation& a, const Continuation& b) { return a.token < b.token; });
       }
     }
+    if (all.empty()) {
+      fail(ErrorKind::kRecord,
+           "sampling: at new token {} no token of {} has a probability; the options forbid all, or "
+           "the model's logits are not finite",
+           n_new_ + 1, vocab_size_);
+    }
     std::vector<Continuation> best;
+    best.reserve(n_continuations_);
     for (const size_t i :
          largest(all.size(), n_continuations_, [&](size_t at) { return all[at].rank; })) {
       best.push_back(all[i]);

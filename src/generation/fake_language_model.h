@@ -32,6 +32,7 @@ struct FakeLanguageModel {
       state = mix(state ^ (static_cast<uint64_t>(token) + 1));
     }
     std::vector<float> row;
+    row.reserve(static_cast<size_t>(vocab_size));
     for (uint64_t v = 0; v < static_cast<uint64_t>(vocab_size); ++v) {
       const auto bits = static_cast<int64_t>(mix(state + v) >> 40);
       row.push_back(static_cast<float>(static_cast<double>(bits - (int64_t{1} << 23)) * 0x1p-21));
@@ -75,6 +76,7 @@ inline OwnedCandidates best(const std::vector<float>& row, int64_t top_k) {
     return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
   });
   found.ids.resize(static_cast<size_t>(top_k));
+  found.values.reserve(found.ids.size());
   for (const int32_t id : found.ids) found.values.push_back(row[static_cast<size_t>(id)]);
   return found;
 }
@@ -84,12 +86,14 @@ inline std::vector<OwnedCandidates> answer(const FakeLanguageModel& model,
                                            const SearchRequest& request,
                                            const std::vector<std::vector<int32_t>>& rows) {
   std::vector<std::vector<float>> logits;
+  logits.reserve(rows.size());
   for (const auto& row : rows) {
     logits.push_back(model.logits(row));
     if (request.log_softmax) log_softmax(logits.back());
   }
   for (const auto& one : request.edits) edit(logits.at(static_cast<size_t>(one.row)), one);
   std::vector<OwnedCandidates> answers;
+  answers.reserve(rows.size());
   for (const auto& row : logits) answers.push_back(best(row, request.top_k));
   return answers;
 }
@@ -99,6 +103,7 @@ inline bool step(const FakeLanguageModel& model, Search& search,
                  std::vector<std::vector<int32_t>>& rows) {
   const auto answers = answer(model, search.request(), rows);
   std::vector<Candidates> candidates;
+  candidates.reserve(answers.size());
   for (const auto& one : answers) candidates.push_back({one.ids, one.values});
   std::vector<std::vector<int32_t>> next;
   for (const auto& row : search.advance(candidates)) {

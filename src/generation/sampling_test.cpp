@@ -127,14 +127,38 @@ TEST(Sampling, ASampleIsTheSameBesideMoreSamples) {
 }
 
 TEST(Sampling, SaysWhereNoTokenIsLeft) {
-  const auto config = sampling_config();
-  const auto search = make_search(config, input_of(0));
+  auto config = sampling_config();
   const std::vector<int32_t> ids = {0, 1};
   for (const float value :
        {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const std::vector<float> values = {value, value};
-    EXPECT_THROW(search->advance(std::vector<Candidates>{{ids, values}}), Error);
+    for (config.num_beams = 1; config.num_beams < 3; ++config.num_beams) {
+      const auto search = make_search(config, input_of(0));
+      EXPECT_THROW(search->advance(std::vector<Candidates>{{ids, values}}), Error);
+    }
   }
+}
+
+// A row without a choice ends its beam; the others fill its place.
+TEST(Sampling, ABeamWithoutAChoiceGivesWay) {
+  auto config = sampling_config();
+  config.num_beams = 3;
+  const auto search = make_search(config, input_of(0));
+  const std::vector<int32_t> ids = {7, 3, 5};
+  const std::vector<float> values = {-0.5F, -1.2F, -2.3F};
+  const float never = -std::numeric_limits<float>::infinity();
+  const std::vector<float> none = {never, never, never};
+  ASSERT_EQ(search->advance(std::vector<Candidates>{{ids, values}}).size(), 3U);
+  const auto one_left =
+      search->advance(std::vector<Candidates>{{ids, none}, {ids, values}, {ids, none}});
+  ASSERT_EQ(one_left.size(), 3U);
+  for (const auto& row : one_left) EXPECT_EQ(row.parent, 1);
+  const std::vector<float> single = {-0.5F, never, never};
+  const auto fewer =
+      search->advance(std::vector<Candidates>{{ids, none}, {ids, single}, {ids, none}});
+  ASSERT_EQ(fewer.size(), 1U);
+  for (const auto& edit : search->request().edits) EXPECT_EQ(edit.row, 0);
+  EXPECT_EQ(search->advance(std::vector<Candidates>{{ids, values}}).size(), 3U);
 }
 
 // The first step of two sampled beams takes four tokens without replacement; the best two go on.
