@@ -203,10 +203,17 @@ std::unique_ptr<DecoderStage> T5Decoder::load_stage(const Checkpoint& checkpoint
 
 std::unique_ptr<DecoderModel> make_t5_decoder(const nlohmann::json& config,
                                               const std::string& where) {
+  const ConfigReader reader(config, where);
   T5Config parsed = parse_t5_config(config, where);
   if (!parsed.has_decoder) {
-    ConfigReader(config, where)
-        .reject("architectures", "a model with a decoder; from an encoder alone, take embeddings");
+    reader.reject("architectures",
+                  "a model with a decoder; from an encoder alone, take embeddings");
+  }
+  // Half of the buckets are for single steps back; the logarithmic ones must lie beyond.
+  if (parsed.relative_max_distance <= parsed.relative_buckets / 2) {
+    reader.reject("relative_attention_max_distance",
+                  fmt::format("more than {}, half of relative_attention_num_buckets, in a decoder",
+                              parsed.relative_buckets / 2));
   }
   return std::make_unique<T5Decoder>(std::move(parsed));
 }

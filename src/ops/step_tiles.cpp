@@ -54,7 +54,7 @@ StepTiles cut_step(const StepBatch& step, const MicroBatch& prompts, bool crosse
     if (crosses) tile.cross = cut(step.cross, row, tile.n_rows);
     cuts.tiles.push_back(std::move(tile));
   }
-  cuts.max_len = prompts.max_len;
+  cuts.max_len = std::max(prompts.max_len, 1);
   for (const int32_t n_keys : step.self.n_keys)
     cuts.max_len = std::max<int64_t>(cuts.max_len, n_keys);
   cuts.keeps =

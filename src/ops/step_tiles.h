@@ -21,7 +21,7 @@ struct StepTile {
 
 struct StepTiles {
   std::vector<StepTile> tiles;
-  int64_t max_len = 0;  // 1 + the largest distance of a row to a key of its own sequence
+  int64_t max_len = 1;  // 1 + the largest distance of a row to a key of its own sequence
   bool keeps = false;   // some row's keys and values go to the self cache
 };
 
