@@ -152,7 +152,7 @@ void Run::advance(Group& group, const StepResult& result) {
     }
     if (!goes_on) {
       finished_.push_back(record.result());
-      ++stats_.records;
+      if (finished_.back().rejected.empty()) ++stats_.records;
       const auto is_it = [&](const auto& other) { return other.get() == &record; };
       group.records.erase(std::find_if(group.records.begin(), group.records.end(), is_it));
     }

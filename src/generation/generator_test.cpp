@@ -28,6 +28,7 @@ struct Wish {
   int64_t max_new_tokens = 1;
   bool thins_out = false;  // rows end one by one, as samples do
   int64_t ends_after = 0;  // steps on average; 0: not before max_new_tokens
+  int64_t fails_at = -1;   // that step
 };
 
 // Goes wherever the hash of all candidates so far sends it: random parents and tokens, edits of all
@@ -62,6 +63,7 @@ class RandomSearch : public Search {
 
   std::vector<NextRow> advance(std::span<const Candidates> rows) override {
     EXPECT_EQ(rows.size(), rows_.size());
+    if (n_steps_ == wish_.fails_at) fail(ErrorKind::kRecord, "nothing left to choose");
     const auto k = static_cast<size_t>(top_k());
     for (const Candidates& row : rows) {
       EXPECT_EQ(row.ids.size(), k);
@@ -518,6 +520,22 @@ TEST(Generator, RefusesWhatCanNeverBeGenerated) {
             "49 source tokens need 3 pages of the cross-attention's cache, there are 2");
   expect_same(outcome.results.at(5), plain(wishes[5], true, 0));
   EXPECT_EQ(outcome.stats.records, 1);
+}
+
+TEST(Generator, ARecordWhoseSearchGivesUpIsRefused) {
+  Bench bench({.encoder = {6}, .decoder = {6}}, kManyPages);
+  Ring ring(std::move(bench.parts), {});
+  std::vector<Wish> wishes = make_wishes(20);
+  wishes[7].fails_at = 3;
+  wishes[7].max_new_tokens = 10;
+  wishes[7].ends_after = 0;
+  const Outcome outcome = generate(ring, {.rows_per_group = 5, .pages = kManyPages}, wishes);
+  for (const auto& [ordinal, result] : outcome.results) {
+    if (ordinal != 7) expect_same(result, expected_results(true)[ordinal]);
+  }
+  EXPECT_EQ(outcome.results.at(7).rejected, "nothing left to choose");
+  EXPECT_TRUE(outcome.results.at(7).sequences.empty());
+  EXPECT_EQ(outcome.stats.records, 19);
 }
 
 TEST(Generator, RefusesOptionsThatCannotWork) {

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "quintet/error.h"
+
 namespace quintet {
 
 Needs needs_of(const GenerationTask& task, int64_t n_source, int64_t max_positions) {
@@ -78,7 +80,13 @@ LiveRecord::Room LiveRecord::make_room(size_t row) {
 bool LiveRecord::advance(std::span<const Candidates> candidates) {
   assert(static_cast<int64_t>(candidates.size()) == n_rows());
   ++n_steps_;
-  const std::vector<NextRow> next = task_.search->advance(candidates);
+  std::vector<NextRow> next;
+  try {
+    next = task_.search->advance(candidates);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kRecord) throw;
+    rejected_ = error.what();
+  }
   if (next.empty() || (max_positions_ > 0 && n_keys_ >= max_positions_)) return false;
   assert(static_cast<int64_t>(next.size()) <= reserved_.rows);
   fork(next);
@@ -111,6 +119,7 @@ void LiveRecord::shrink_reservation() {
 
 std::vector<int32_t> LiveRecord::last_tokens(bool goes_on) const {
   if (goes_on) return tokens_;
+  if (!rejected_.empty()) return {};
   // The search has not said which token ended it.
   const std::vector<Generated> generated = task_.search->results();
   if (generated.empty()) return {};
@@ -122,8 +131,9 @@ std::vector<int32_t> LiveRecord::last_tokens(bool goes_on) const {
 GenerationResult LiveRecord::result() const {
   GenerationResult result;
   result.ordinal = task_.ordinal;
-  result.sequences = task_.search->results();
   result.n_steps = n_steps_;
+  result.rejected = rejected_;
+  if (rejected_.empty()) result.sequences = task_.search->results();
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/tensor.h"
@@ -66,8 +67,8 @@ class LiveRecord {
   Room make_room(size_t row);
   void count_key() { ++n_keys_; }  // once every row has room
 
-  // The next rows from the candidates of these. False: the search is finished, or no position is
-  // left.
+  // The next rows from the candidates of these. False: the search is finished, could not go on (the
+  // result then says why), or no position is left.
   bool advance(std::span<const Candidates> candidates);
   // Of a search of one row: the tokens that the last step chose.
   bool streams() const { return streams_; }
@@ -92,6 +93,7 @@ class LiveRecord {
   std::vector<std::vector<int32_t>> rows_;  // self pages of each
   std::vector<int32_t> tokens_;             // of each row
   std::vector<int32_t> cross_pages_;
+  std::string rejected_;
 };
 
 }  // namespace quintet

@@ -59,6 +59,10 @@ LogitsProcessors::LogitsProcessors(const GenerationConfig& config, const SearchI
   prompt_length_ = std::max(input.padded_prompt_length, n_prompt);
   n_masked_ = prompt_length_ - n_prompt;
   max_length_ = resolved_max_length(config, prompt_length_, input.max_positions);
+  // What is chosen at the last position is never read.
+  if (input.max_positions > 0) {
+    max_length_ = std::min(max_length_, n_masked_ + input.max_positions + 1);
+  }
   min_length_ = config.min_new_tokens ? prompt_length_ + *config.min_new_tokens : config.min_length;
   // A forced first token comes before the beginning.
   const bool after_forced = prompt_length_ == 1 && config.forced_bos_token_id;

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <span>
 
+#include "ops/logits.h"
+
 namespace quintet {
 
 // Rows [first, first + count) of the selected ones.
@@ -48,26 +50,25 @@ void Head::run_tile(const Tensor& hidden, const std::vector<int32_t>& selected,
   assert(logits.rows() == tile.count);
   vocab_size_ = logits.cols();
 
-  if (request.log_softmax) device_.log_softmax(logits);
+  if (request.log_softmax) ops::log_softmax(device_, logits);
   std::vector<LogitEdit> edits;
   for (LogitEdit edit : request.edits) {
     if (!tile.has(edit.row)) continue;
     edit.row -= static_cast<int32_t>(tile.first);
     edits.push_back(edit);
   }
-  if (!edits.empty()) device_.edit(edits, logits);
+  if (!edits.empty()) ops::edit(device_, edits, logits);
 
-  const auto first = static_cast<size_t>(tile.first);
-  const auto count = static_cast<size_t>(tile.count);
   if (request.top_k > 0) {
-    const auto k = static_cast<size_t>(request.top_k);
-    device_.top_k(logits, request.top_k, std::span(result.ids).subspan(first * k, count * k),
-                  std::span(result.values).subspan(first * k, count * k));
+    const ops::Best best = ops::top_k(device_, logits, request.top_k);
+    const auto at = static_cast<ptrdiff_t>(tile.first * request.top_k);
+    std::copy(best.ids.begin(), best.ids.end(), result.ids.begin() + at);
+    std::copy(best.values.begin(), best.values.end(), result.values.begin() + at);
   }
   if (request.rows) {
     const auto cols = static_cast<size_t>(vocab_size_);
     result.rows.resize(selected.size() * cols);
-    device_.download(logits, result.rows.data() + first * cols);
+    device_.download(logits, result.rows.data() + static_cast<size_t>(tile.first) * cols);
   }
 
   std::vector<size_t> places;  // of this tile's picks
@@ -80,9 +81,8 @@ void Head::run_tile(const Tensor& hidden, const std::vector<int32_t>& selected,
     tokens.push_back(request.pick_tokens[i]);
   }
   if (places.empty()) return;
-  if (request.picks_log_softmax) device_.log_softmax(logits);
-  std::vector<float> picks(places.size());
-  device_.pick(logits, rows, tokens, picks);
+  if (request.picks_log_softmax) ops::log_softmax(device_, logits);
+  const std::vector<float> picks = ops::pick(device_, logits, rows, tokens);
   for (size_t i = 0; i < places.size(); ++i) result.picks[places[i]] = picks[i];
 }
 
