@@ -128,26 +128,21 @@ void read_on(ThreadPool& pool, const Tensor& memory) {
 // GFLOP/s of a product of 512 rows.
 double many_rows_rate(CpuDevice& device, const Weight& w, const Tensor& x, const Tensor& y,
                       double gflop) {
-  std::vector<double> times;
-  for (int i = 0; i < 5; ++i) {
-    times.push_back(seconds_of([&] { device.linear(x, w, {}, y); }));
-  }
+  std::vector<double> times(5);
+  for (double& time : times) time = seconds_of([&] { device.linear(x, w, {}, y); });
   return gflop / median(times);
 }
 
 void race(CpuDevice& device, ThreadPool& pool, const Tensor& memory, const Shape& shape,
           DType dtype, const Options& options) {
   const int64_t d_all = shape.gated ? 2 * shape.d_out : shape.d_out;
-  const auto values = numbers(static_cast<size_t>(shape.d_in * d_all));
-  std::vector<HostView> parts;
-  for (int part = 0; part < (shape.gated ? 2 : 1); ++part) {
-    parts.push_back({.name = "w",
-                     .data = reinterpret_cast<const std::byte*>(values.data() +
-                                                                part * shape.d_in * shape.d_out),
-                     .dtype = DType::kFloat32,
-                     .shape = {shape.d_out, shape.d_in}});
-  }
-  const size_t bytes = values.size() * size_of(dtype);
+  const auto values = numbers(static_cast<size_t>(shape.d_in * shape.d_out));
+  const HostView half{.name = "w",
+                      .data = reinterpret_cast<const std::byte*>(values.data()),
+                      .dtype = DType::kFloat32,
+                      .shape = {shape.d_out, shape.d_in}};
+  const std::vector<HostView> parts(shape.gated ? 2 : 1, half);
+  const size_t bytes = static_cast<size_t>(shape.d_in * d_all) * size_of(dtype);
   std::vector<std::unique_ptr<Weight>> copies;
   for (size_t i = 0; i < std::max<size_t>(2, (options.mib << 20) / bytes); ++i) {
     copies.push_back(device.pack(parts, {.dtype = dtype, .gated = shape.gated}));

@@ -300,11 +300,16 @@ void stream_tiles(const LinearTile& tile, size_t n_tiles) {
   }
 }
 
+bool streams(size_t rows, DType dtype) {
+  return rows <= kMaxRows * (dtype == DType::kFloat32 ? kFewTiles : 1);
+}
+
 void linear_tile(const LinearTile& tile) {
-  const size_t n_tiles = (tile.row_end - tile.row_begin + kMaxRows - 1) / kMaxRows;
+  const size_t rows = tile.row_end - tile.row_begin;
+  const size_t n_tiles = (rows + kMaxRows - 1) / kMaxRows;
   if (n_tiles <= 1) {
     stream_one_tile(tile);
-  } else if (n_tiles <= kFewTiles && tile.w.dtype == DType::kFloat32 && tile.w.d_in > 0) {
+  } else if (streams(rows, tile.w.dtype) && tile.w.d_in > 0) {
     stream_tiles(tile, n_tiles);
   } else {
     many_rows(tile);
@@ -317,6 +322,7 @@ const GemmKernels& gemm_kernel_table() {
   static constexpr GemmKernels kTable{.lanes = kLanes,
                                       .max_rows = kMaxRows,
                                       .linear_tile = &linear_tile,
+                                      .streams = &streams,
                                       .pack_panel = &pack_panel};
   return kTable;
 }

@@ -65,6 +65,9 @@ struct GemmKernels {
   size_t lanes;     // floats in a vector
   size_t max_rows;  // of the inner loop's tile
   void (*linear_tile)(const LinearTile& tile);
+  // Whether a product of so many rows reads its panels once, one after the other: then a tile of
+  // any number of panels is as good as several, and all rows belong into one.
+  bool (*streams)(size_t rows, DType dtype);
   // False: a finite value does not fit into the target's range (float16).
   bool (*pack_panel)(const PackTask& task);
 };

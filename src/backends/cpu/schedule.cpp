@@ -13,6 +13,31 @@ constexpr size_t kTileCols = 512;
 constexpr size_t kLeastPanels = 2;
 constexpr size_t kItemsPerThread = 12;  // so that threads end at about the same time
 
+// Few rows: about so many items per thread, of no less than half so many bytes of weights.
+constexpr size_t kStreamItems = 8;
+constexpr size_t kStreamBytes = size_t{256} << 10;
+constexpr size_t kTinyBytes = size_t{64} << 10;  // not worth a second thread
+
+// Panels that weights are cut between, one item's behind the other's. Where there are plenty, cuts
+// fall between groups of four, which are read together.
+std::vector<size_t> stream_cuts(const PanelView& w, const GemmKernels& kernels, size_t width) {
+  const size_t bytes = w.n_panels * w.d_in * 2 * kernels.lanes * size_of(w.dtype);
+  if (width == 1 || bytes <= kTinyBytes) return {0, w.n_panels};
+  size_t unit = 4;
+  while (unit > 1 && w.n_panels < 4 * unit * width) unit /= 2;
+  const size_t n_units = (w.n_panels + unit - 1) / unit;
+  const size_t per_thread = std::clamp<size_t>(bytes / (width * kStreamBytes), 1, kStreamItems);
+  // Equal items, or threads would wait for the last: of one unit each where two would be too many.
+  const size_t wanted = per_thread * width;
+  const size_t n_items = n_units < 2 * wanted ? n_units : wanted;
+  std::vector<size_t> cuts;
+  cuts.reserve(n_items + 1);
+  for (size_t i = 0; i <= n_items; ++i) {
+    cuts.push_back(std::min(w.n_panels, n_units * i / n_items * unit));
+  }
+  return cuts;
+}
+
 MatrixView view_of(const Tensor& t) { return {t.row<float>(0), t.stride()}; }
 
 }  // namespace
@@ -26,6 +51,20 @@ void run_linear(const MatrixView& x, size_t rows, const PanelView& w, const Epil
       .accumulate = epilogue.accumulate,
       .scale = epilogue.scale,
       .bias = epilogue.bias.empty() ? nullptr : epilogue.bias.row<float>(0)};
+  if (kernels.streams(rows, w.dtype)) {
+    const auto cuts = stream_cuts(w, kernels, static_cast<size_t>(pool.width()));
+    pool.parallel_for(static_cast<int64_t>(cuts.size()) - 1, [&](int64_t item) {
+      kernels.linear_tile({.x = x,
+                           .y = y,
+                           .w = w,
+                           .epilogue = tile_epilogue,
+                           .row_begin = 0,
+                           .row_end = rows,
+                           .panel_begin = cuts[static_cast<size_t>(item)],
+                           .panel_end = cuts[static_cast<size_t>(item) + 1]});
+    });
+    return;
+  }
   const size_t most_rows = kInnerTiles * kernels.max_rows;
   const size_t row_blocks = (rows + most_rows - 1) / most_rows;
   size_t panels = std::min(w.n_panels, kTileCols / (2 * kernels.lanes));
