@@ -107,6 +107,33 @@ TEST(T5Config, ValuesAreChecked) {
   EXPECT_THROW(parse_t5_config(json::array(), "config.json"), Error);
 }
 
+TEST(T5Config, DecoderFacts) {
+  const T5Config t5 = parse({{"num_layers", 4}});
+  EXPECT_TRUE(t5.has_decoder);
+  EXPECT_EQ(t5.n_decoder_layers, 4);
+  EXPECT_TRUE(t5.scale_logits);
+  EXPECT_FALSE(t5.token_ids.bos);
+  EXPECT_THAT(t5.token_ids.eos, testing::ElementsAre(1));
+  EXPECT_EQ(t5.token_ids.pad, 0);
+  EXPECT_FALSE(t5.token_ids.decoder_start);
+  EXPECT_EQ(parse({{"num_layers", 4}, {"num_decoder_layers", 2}}).n_decoder_layers, 2);
+
+  EXPECT_FALSE(parse({{"tie_word_embeddings", false}}).scale_logits);
+  EXPECT_TRUE(parse({{"model_type", "umt5"}}).scale_logits);
+  // mT5 never scales, and its class has a start token.
+  EXPECT_FALSE(parse({{"model_type", "mt5"}, {"tie_word_embeddings", true}}).scale_logits);
+  EXPECT_EQ(parse({{"model_type", "mt5"}}).token_ids.decoder_start, 0);
+  const T5Config none = parse({{"model_type", "mt5"}, {"decoder_start_token_id", nullptr}});
+  EXPECT_FALSE(none.token_ids.decoder_start);
+
+  EXPECT_FALSE(parse({{"architectures", {"T5EncoderModel"}}}).has_decoder);
+  EXPECT_TRUE(parse({{"architectures", {"T5Model"}}}).has_decoder);
+  expect_rejected({{"architectures", "T5Model"}}, {"'architectures'", "list of strings"});
+  expect_rejected({{"num_decoder_layers", -1}}, {"'num_decoder_layers'"});
+  expect_rejected({{"tie_word_embeddings", 1}}, {"'tie_word_embeddings'"});
+  expect_rejected({{"decoder_start_token_id", {1}}}, {"'decoder_start_token_id'"});
+}
+
 TEST(Registry, NamesTheTypesItKnows) {
   EXPECT_EQ(make_encoder_model({{"model_type", "umt5"}}, "config.json")->model_type(), "umt5");
   try {
