@@ -1,17 +1,17 @@
 // Products with few rows, as decoding does them: bytes of weights per second of a CPU device
 // against a plain read of as many bytes by the same threads, taken in turns. The weights are many
-// copies of one matrix, gone through in turn, so that none is found in a cache. Times are of the
-// wall clock: leave the machine alone meanwhile. From 8 rows on the product rate of many rows
-// counts as well.
+// copies of one matrix, gone through in turn, so that none is found in a cache. With more than one
+// core leave the machine alone meanwhile. The more rows, the more the rate of a product of 512 rows
+// counts.
 //
 //   quintet_decode_bench [--cores N,N,...] [--turns N] [--rows M,M,...] [--mib N]
 //                        [--isa avx2|avx512] [--dtype NAME] [NAME...]
 //
 // NAME picks shapes whose name contains it ("GPT-2").
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -103,10 +103,17 @@ __attribute__((target("avx2"))) uint64_t read_all(const std::byte* from, size_t 
   return sums[0][0] | sums[0][1] | sums[0][2] | sums[0][3];
 }
 
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+// Of one thread the time that it has computed, so that what other programs take of the core does
+// not count; of several the wall clock's.
+double seconds_of(const std::function<void()>& work, int threads) {
+  const auto now = [&] {
+    struct timespec time {};
+    ::clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double start = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 double median(std::vector<double> values) {
@@ -129,7 +136,9 @@ void read_on(ThreadPool& pool, const Tensor& memory) {
 double many_rows_rate(CpuDevice& device, const Weight& w, const Tensor& x, const Tensor& y,
                       double gflop) {
   std::vector<double> times(5);
-  for (double& time : times) time = seconds_of([&] { device.linear(x, w, {}, y); });
+  for (double& time : times) {
+    time = seconds_of([&] { device.linear(x, w, {}, y); }, device.threads());
+  }
   return gflop / median(times);
 }
 
@@ -155,15 +164,13 @@ void race(CpuDevice& device, ThreadPool& pool, const Tensor& memory, const Shape
   std::vector<double> reads;
   std::vector<std::vector<double>> times(options.rows.size());
   for (int turn = 0; turn < options.turns; ++turn) {
-    reads.push_back(seconds_of([&] { read_on(pool, memory); }));
+    reads.push_back(seconds_of([&] { read_on(pool, memory); }, device.threads()));
     for (size_t i = 0; i < options.rows.size(); ++i) {
       const int64_t rows = options.rows[i];
-      times[i].push_back(seconds_of([&] {
-                           for (const auto& w : copies) {
-                             device.linear(x.rows(0, rows), *w, {}, y.rows(0, rows));
-                           }
-                         }) /
-                         static_cast<double>(copies.size()));
+      const auto all = [&] {
+        for (const auto& w : copies) device.linear(x.rows(0, rows), *w, {}, y.rows(0, rows));
+      };
+      times[i].push_back(seconds_of(all, device.threads()) / static_cast<double>(copies.size()));
     }
   }
   const double read_rate =
