@@ -70,7 +70,9 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const WordModel&
     const int32_t id = fixed ? *fixed : next_id++;
     next_id = std::max(next_id, id + 1);
     ids_[token.content] = id;
+    const bool was_special = tokens_[id].special;
     tokens_[id] = token;
+    tokens_[id].special = token.special || was_special;
   }
   const std::string normalizer_name = where + ": normalizer";
   Keys raw;
@@ -141,6 +143,11 @@ std::optional<int32_t> AddedTokens::find(std::string_view content) const {
 std::string_view AddedTokens::piece(int32_t id) const {
   const auto found = tokens_.find(id);
   return found == tokens_.end() ? std::string_view() : std::string_view(found->second.content);
+}
+
+bool AddedTokens::is_special(std::string_view content) const {
+  const auto id = find(content);
+  return id && tokens_.at(*id).special;
 }
 
 int32_t AddedTokens::end_id() const {

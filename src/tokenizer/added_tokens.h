@@ -23,6 +23,7 @@ struct AddedToken {
   bool lstrip = false;             // takes the white space to its left along
   bool rstrip = false;             // and to its right
   bool normalized = false;         // looked for, normalised, in the normalised text
+  bool special = false;            // left out of decoded text where that is asked for
   bool strips_separators = false;  // U+001C ... U+001F are white space for lstrip and rstrip, too
   std::optional<int32_t> id = std::nullopt;  // set where the files' number counts, see AddedTokens
 };
@@ -68,7 +69,8 @@ class AddedTokens {
 
   std::optional<int32_t> find(std::string_view content) const;
   std::string_view piece(int32_t id) const;  // "" where there is none
-  int32_t end_id() const;                    // one past the largest id, 0 where there is none
+  bool is_special(std::string_view content) const;
+  int32_t end_id() const;  // one past the largest id, 0 where there is none
 
  private:
   std::map<std::string, int32_t, std::less<>> ids_;

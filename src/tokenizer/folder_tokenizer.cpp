@@ -23,6 +23,7 @@ constexpr const char* kEndOfText = "<|endoftext|>";
 AddedToken plain_token(std::string content) {
   AddedToken token;
   token.content = std::move(content);
+  token.special = true;
   return token;
 }
 
@@ -171,6 +172,8 @@ std::unique_ptr<Tokenizer> make_t5_tokenizer(Spiece spiece, const FolderTokens& 
     fail(ErrorKind::kFile, "{}: eos_token '{}' is not a piece", where, eos);
   }
   parts.post_template.after = {*eos_id};
+  parts.decoder = make_metaspace_decoder("\xE2\x96\x81", true);
+  parts.clean_up = tokens.clean_up.applies_to(false);
   return std::make_unique<PipelineTokenizer>(std::move(parts), where);
 }
 
@@ -208,6 +211,8 @@ std::unique_ptr<Tokenizer> make_byt5_tokenizer(const FolderTokens& tokens,
   }
   parts.model = make_byte_model(first_three);
   parts.post_template = {.before = {}, .after = {1}, .after_once = true};
+  parts.decoder = make_byt5_decoder();
+  parts.clean_up = tokens.clean_up.applies_to(false);
   return std::make_unique<PipelineTokenizer>(std::move(parts), where);
 }
 
@@ -220,6 +225,8 @@ std::unique_ptr<Tokenizer> make_gpt2_tokenizer(BpeParts bpe, const FolderTokens&
   parts.added_tokens = all_added_tokens(tokens, kGpt2Tokens, extra);
   parts.pre_tokenizer = make_byte_level(tokens.add_prefix_space, true);
   parts.model = std::make_unique<Bpe>(std::move(bpe), where);
+  parts.decoder = make_byte_level_decoder();
+  parts.clean_up = tokens.clean_up.applies_to(true);
   const AddedTokens added(parts.added_tokens, *parts.model, nullptr, where);
   const auto id_of = [&](const char* role) {
     const std::string name = tokens.name_of(role, kEndOfText);

@@ -34,6 +34,7 @@ json read_object(const std::filesystem::path& folder, const char* name) {
 // A token is given as a string, or as an object with its properties.
 AddedToken read_token(const json& value, bool special, const std::string& where) {
   AddedToken token;
+  token.special = special;
   if (value.is_string()) {
     token.content = value.get<std::string>();
     token.normalized = !special;
@@ -108,6 +109,7 @@ void read_added_tokens(const json& file, const std::string& where, FolderTokens&
     AddedToken token;
     token.content = content;
     token.normalized = !special;
+    token.special = special;
     token.id = require_id(id, content.substr(0, 40).c_str(), where);
     by_id[*token.id] = std::move(token);
   }
@@ -146,6 +148,13 @@ std::optional<std::vector<AddedToken>> read_extra(const json& file, const std::s
                           : std::vector<AddedToken>();
 }
 
+CleanUp clean_up_of(const json& config, const std::string& where) {
+  return {.by_default = bool_or(config, "clean_up_tokenization_spaces", false, where),
+          .of_bpe = bool_or(
+              config, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
+              false, where)};
+}
+
 }  // namespace
 
 std::string FolderTokens::name_of(std::string_view role, std::string_view fallback) const {
@@ -155,6 +164,11 @@ std::string FolderTokens::name_of(std::string_view role, std::string_view fallba
     }
   }
   return std::string(fallback);
+}
+
+CleanUp read_clean_up(const std::filesystem::path& folder) {
+  return clean_up_of(read_object(folder, "tokenizer_config.json"),
+                     (folder / "tokenizer_config.json").string());
 }
 
 FolderTokens read_folder_tokens(const std::filesystem::path& folder) {
@@ -168,6 +182,7 @@ FolderTokens read_folder_tokens(const std::filesystem::path& folder) {
   result.add_prefix_space = bool_or(config, "add_prefix_space", false, where);
   result.add_bos_token = bool_or(config, "add_bos_token", false, where);
   result.add_eos_token = bool_or(config, "add_eos_token", false, where);
+  result.clean_up = clean_up_of(config, where);
   if (const json& decoder = member(config, "added_tokens_decoder"); !decoder.is_null()) {
     read_added_decoder(decoder, where + ": added_tokens_decoder", result);
   } else {

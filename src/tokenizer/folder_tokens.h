@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/pipeline_tokenizer.h"
 
 namespace quintet {
 
@@ -31,9 +32,13 @@ struct FolderTokens {
   bool add_prefix_space = false;
   bool add_bos_token = false;
   bool add_eos_token = false;
+  CleanUp clean_up;
 
   std::string name_of(std::string_view role, std::string_view fallback) const;
 };
+
+// What tokenizer_config.json says, which counts beside a tokenizer.json, too. Throws Error(kFile).
+CleanUp read_clean_up(const std::filesystem::path& folder);
 
 // Throws Error(kFile).
 FolderTokens read_folder_tokens(const std::filesystem::path& folder);

@@ -50,7 +50,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const std::filesystem::path json = folder / "tokenizer.json";
   if (is_there(json)) {
     const FileMap file(json);
-    return parse_tokenizer_json(view(file), json.string());
+    return parse_tokenizer_json(view(file), json.string(), read_clean_up(folder));
   }
   const FolderTokens tokens = read_folder_tokens(folder);
   const std::filesystem::path spiece = folder / "spiece.model";

@@ -57,6 +57,8 @@ PipelineTokenizer::PipelineTokenizer(PipelineParts parts, const std::string& whe
       pre_tokenizer_(std::move(parts.pre_tokenizer)),
       model_(std::move(parts.model)),
       post_template_(std::move(parts.post_template)),
+      decoder_(std::move(parts.decoder)),
+      clean_up_(parts.clean_up),
       normalizer_name_(where + ": normalizer"),
       added_(parts.added_tokens, *model_, normalizer_.get(), where) {
   for (const auto* ids : {&post_template_.before, &post_template_.after}) {
@@ -177,6 +179,21 @@ int32_t PipelineTokenizer::unk_id() const { return model_->unk_id().value_or(-1)
 
 std::optional<int32_t> PipelineTokenizer::eos_id() const {
   return post_template_.after.empty() ? std::nullopt : std::optional(post_template_.after.back());
+}
+
+bool PipelineTokenizer::is_special(int32_t id) const { return added_.is_special(piece(id)); }
+
+StreamDecoder PipelineTokenizer::stream_decoder(const DecodeOptions& options) const {
+  const bool clean_up =
+      clean_up_.has_value() && options.clean_up_tokenization_spaces.value_or(*clean_up_);
+  const auto lookup = [this, skip = options.skip_special_tokens](
+                          int32_t id) -> std::optional<StreamDecoder::Token> {
+    const std::string_view added = added_.piece(id);
+    const std::string_view piece = added.empty() ? model_->piece(id) : added;
+    if (piece.empty() || (skip && added_.is_special(piece))) return std::nullopt;
+    return StreamDecoder::Token{piece, !added.empty()};
+  };
+  return {lookup, decoder_(), clean_up};
 }
 
 }  // namespace quintet

@@ -4,6 +4,7 @@
 #define QUINTET_TOKENIZER_PIPELINE_TOKENIZER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,22 @@
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_template.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_decoder.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/word_model.h"
 
 namespace quintet {
+
+// What tokenizer_config.json says of taking out spaces from decoded text.
+struct CleanUp {
+  bool by_default = false;
+  bool of_bpe = false;  // of others it is a choice of the caller, of BPE the folder's
+
+  // Whether text is cleaned by default; nothing: it never is.
+  std::optional<bool> applies_to(bool bpe) const {
+    return bpe && !of_bpe ? std::nullopt : std::optional(by_default);
+  }
+};
 
 struct PipelineParts {
   std::vector<AddedToken> added_tokens;
@@ -22,6 +35,8 @@ struct PipelineParts {
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null: the text is one word
   std::unique_ptr<WordModel> model;
   PostTemplate post_template;
+  TokenDecoder decoder;
+  std::optional<bool> clean_up = false;  // see CleanUp
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -36,6 +51,8 @@ class PipelineTokenizer : public Tokenizer {
   std::string piece(int32_t id) const override;
   int32_t unk_id() const override;
   std::optional<int32_t> eos_id() const override;
+  bool is_special(int32_t id) const override;
+  StreamDecoder stream_decoder(const DecodeOptions& options) const override;
 
  private:
   struct Placed {
@@ -53,6 +70,8 @@ class PipelineTokenizer : public Tokenizer {
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<WordModel> model_;
   PostTemplate post_template_;
+  TokenDecoder decoder_;
+  std::optional<bool> clean_up_;
   std::string normalizer_name_;  // for messages
   AddedTokens added_;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "tokenizer/bpe.h"
 #include "tokenizer/json_fields.h"
 #include "tokenizer/pipeline_tokenizer.h"
 
@@ -24,6 +25,7 @@ std::vector<AddedToken> read_added_tokens(const nlohmann::json& list, const std:
     token.lstrip = bool_or(entry, "lstrip", false, where);
     token.rstrip = bool_or(entry, "rstrip", false, where);
     token.normalized = bool_or(entry, "normalized", true, where);
+    token.special = bool_or(entry, "special", false, where);
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -31,7 +33,8 @@ std::vector<AddedToken> read_added_tokens(const nlohmann::json& list, const std:
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std::string& where) {
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std::string& where,
+                                                CleanUp clean_up) {
   const nlohmann::json spec = parse_json(text, where);
   if (!spec.is_object()) {
     fail(ErrorKind::kFile, "{}: an object expected", where);
@@ -42,6 +45,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std
   parts.pre_tokenizer =
       make_pre_tokenizer(member(spec, "pre_tokenizer"), where + ": pre_tokenizer");
   parts.model = make_word_model(member(spec, "model"), where + ": model");
+  parts.decoder = make_token_decoder(member(spec, "decoder"), where + ": decoder");
+  parts.clean_up = clean_up.applies_to(dynamic_cast<const Bpe*>(parts.model.get()) != nullptr);
   parts.post_template =
       read_post_template(member(spec, "post_processor"), where + ": post_processor");
   return std::make_unique<PipelineTokenizer>(std::move(parts), where);

@@ -8,25 +8,14 @@
 #include "core/error.h"
 
 namespace quintet {
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// Length of the longest prefix of `bytes` that is one well-formed code point (valid) or that could
-// have begun one (not valid); at least 1.
-struct Decoded {
-  size_t size = 1;
-  bool valid = false;
-};
-
-Decoded decode(std::string_view bytes) {
+Utf8Unit utf8_unit(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char lead = at(0);
   if (lead < 0x80) {
-    return {1, true};
+    return {1, true, false};
   }
   if (lead < 0xC2 || lead > 0xF4) {
-    return {1, false};
+    return {1, false, false};
   }
   const size_t need = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   // The second byte's range excludes overlong forms, surrogates and values above U+10FFFF.
@@ -37,16 +26,17 @@ Decoded decode(std::string_view bytes) {
   if (lead == 0xF0) low = 0x90;
   if (lead == 0xF4) high = 0x8F;
   for (size_t i = 1; i < need; ++i) {
-    if (i == bytes.size() || at(i) < low || at(i) > high) {
-      return {i, false};
+    if (i == bytes.size()) {
+      return {i, false, true};
+    }
+    if (at(i) < low || at(i) > high) {
+      return {i, false, false};
     }
     low = 0x80;
     high = 0xBF;
   }
-  return {need, true};
+  return {need, true, false};
 }
-
-}  // namespace
 
 TracedText TracedText::like() const {
   TracedText empty;
@@ -110,9 +100,9 @@ TracedText trace_utf8(std::string_view raw, Tracing tracing, const TextBudget* b
   traced.budget = budget;
   traced.reserve(raw.size());
   for (size_t at = 0; at < raw.size();) {
-    const Decoded next = decode(raw.substr(at, 4));
+    const Utf8Unit next = utf8_unit(raw.substr(at, 4));
     const Span from{static_cast<uint32_t>(at), static_cast<uint32_t>(at + next.size)};
-    traced.append(next.valid ? raw.substr(at, next.size) : kReplacement, from);
+    traced.append(next.is_valid ? raw.substr(at, next.size) : kReplacementCharacter, from);
     at += next.size;
   }
   return traced;
@@ -141,8 +131,8 @@ std::string to_utf8(int32_t code_point) {
 
 bool is_valid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const Decoded next = decode(text.substr(at, 4));
-    if (!next.valid) {
+    const Utf8Unit next = utf8_unit(text.substr(at, 4));
+    if (!next.is_valid) {
       return false;
     }
     at += next.size;

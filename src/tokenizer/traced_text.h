@@ -56,6 +56,16 @@ struct TracedText {
 TracedText trace_utf8(std::string_view raw, Tracing tracing = Tracing::kBytes,
                       const TextBudget* budget = nullptr);
 
+// What `bytes`, at least one, begin with: a well-formed code point (valid), or the longest prefix
+// that could have begun one.
+struct Utf8Unit {
+  size_t size = 1;
+  bool is_valid = false;
+  bool is_cut = false;  // not valid only because the bytes end
+};
+Utf8Unit utf8_unit(std::string_view bytes);
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
 // The code point that starts at `at` in valid UTF-8, and its length in bytes.
 struct CodePoint {
   int32_t value = 0;
