@@ -283,8 +283,8 @@ void ReferenceDevice::attention(const Tensor& q, const Tensor& k, const Tensor& 
         if (position_bias) score += position_bias.row<float>(head)[distance + zero];
         scores[static_cast<size_t>(key - begin)] = score;
       }
-      const auto value = [&](size_t j) {
-        return v.row<float>(begin + static_cast<int64_t>(j)) + column;
+      const auto value = [&, first = begin](size_t j) {
+        return v.row<float>(first + static_cast<int64_t>(j)) + column;
       };
       weigh(scores, value, args.d_kv, y.row<float>(i) + column);
     }
