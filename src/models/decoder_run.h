@@ -4,24 +4,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/cpu_device.h"
-#include "backends/reference/reference_device.h"
+#include "backends/device.h"
 #include "models/decoder.h"
 #include "models/step_maker.h"
 
 namespace quintet {
-
-inline std::unique_ptr<Device> make_test_device(const std::string& kind) {
-  if (kind == "reference") return std::make_unique<ReferenceDevice>();
-  CpuDeviceOptions options;
-  options.name = "cpu:0";
-  options.threads = 1;
-  return std::make_unique<CpuDevice>(options);
-}
 
 using Values = std::vector<float>;
 

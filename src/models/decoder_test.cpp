@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "backends/cpu/cpu_device.h"
+#include "backends/reference/reference_device.h"
 #include "models/decoder_run.h"
 #include "models/fake_checkpoint.h"
 #include "quintet/error.h"
@@ -19,6 +21,14 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int32_t kVocabulary = 20;
+
+std::unique_ptr<Device> make_test_device(const std::string& kind) {
+  if (kind == "reference") return std::make_unique<ReferenceDevice>();
+  CpuDeviceOptions options;
+  options.name = "cpu:0";
+  options.threads = 1;
+  return std::make_unique<CpuDevice>(options);
+}
 
 json config_of(const std::string& type) {
   if (type == "gpt2") {

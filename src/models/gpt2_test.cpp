@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/reference/reference_device.h"
 #include "models/decoder_run.h"
 #include "models/fake_checkpoint.h"
 #include "quintet/error.h"

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/reference/reference_device.h"
 #include "models/decoder_run.h"
 #include "models/fake_checkpoint.h"
 #include "models/t5.h"
