@@ -152,7 +152,7 @@ std::vector<Token> PipelineTokenizer::encode_tokens(std::string_view text, bool 
   tokens.reserve(placed.ids.size());
   for (size_t i = 0; i < placed.ids.size(); ++i) {
     const int32_t id = placed.ids[i];
-    tokens.push_back({id, piece(id), placed.spans[i].begin, placed.spans[i].end});
+    tokens.push_back({id, piece_of(id), placed.spans[i].begin, placed.spans[i].end});
     if (post_template_.trims_spaces) {
       const bool is_first = i == 0 || tokens[i].begin == 0;
       trim_spaces(tokens[i], text, is_first && post_template_.keeps_first_space);
@@ -170,10 +170,12 @@ std::optional<int32_t> PipelineTokenizer::find(std::string_view piece) const {
   return added ? added : model_->find(piece);
 }
 
-std::string PipelineTokenizer::piece(int32_t id) const {
+std::string_view PipelineTokenizer::piece_of(int32_t id) const {
   const std::string_view added = added_.piece(id);
-  return std::string(added.empty() ? model_->piece(id) : added);
+  return added.empty() ? model_->piece(id) : added;
 }
+
+std::string PipelineTokenizer::piece(int32_t id) const { return std::string(piece_of(id)); }
 
 int32_t PipelineTokenizer::unk_id() const { return model_->unk_id().value_or(-1); }
 
@@ -181,7 +183,7 @@ std::optional<int32_t> PipelineTokenizer::eos_id() const {
   return post_template_.after.empty() ? std::nullopt : std::optional(post_template_.after.back());
 }
 
-bool PipelineTokenizer::is_special(int32_t id) const { return added_.is_special(piece(id)); }
+bool PipelineTokenizer::is_special(int32_t id) const { return added_.is_special(piece_of(id)); }
 
 StreamDecoder PipelineTokenizer::stream_decoder(const DecodeOptions& options) const {
   const bool clean_up =

@@ -63,6 +63,7 @@ class PipelineTokenizer : public Tokenizer {
   };
 
   Placed place_tokens(std::string_view text, bool add_special, Tracing tracing) const;
+  std::string_view piece_of(int32_t id) const;
   void encode_raw(TracedText text, Placed& placed) const;
   void encode_words(const TracedText& text, Placed& placed) const;
 

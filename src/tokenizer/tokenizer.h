@@ -17,8 +17,8 @@ namespace quintet {
 
 struct Token {
   int32_t id = 0;
-  std::string piece;
-  uint32_t begin = 0;  // bytes [begin, end) of the text that it came from; empty for </s>
+  std::string_view piece;  // the tokenizer's own
+  uint32_t begin = 0;      // bytes [begin, end) of the text that it came from; empty for </s>
   uint32_t end = 0;
 };
 
