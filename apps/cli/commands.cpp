@@ -12,9 +12,12 @@
 
 #include "core/error.h"
 #include "engine/embed.h"
+#include "engine/generation_job.h"
 #include "engine/inspect.h"
 #include "engine/layout.h"
+#include "engine/score.h"
 #include "engine/tokenize.h"
+#include "placement/generation_report.h"
 #include "placement/report.h"
 #include "placement/svg.h"
 #include "progress.h"
@@ -123,8 +126,95 @@ int command_embed(const Options& options, const Invocation& invocation) {
   return failed ? 1 : 0;
 }
 
+namespace {
+
+void print_summary(const Options& options, const LineJobResult& result, const char* unit) {
+  const std::string where = options.output == "-" ? "standard output" : options.output;
+  if (result.was_complete) {
+    say("{} is complete already: {}, {} rejected\n", where, records(result.total.embedded),
+        result.total.rejected);
+    return;
+  }
+  const double rate =
+      result.seconds > 0 ? static_cast<double>(result.new_tokens) / result.seconds : 0.0;
+  std::string line = records(result.total.embedded);
+  if (!where.empty()) line += " in " + where;
+  line += fmt::format(", {} {} in {}, {:.1f}/s", result.new_tokens, unit,
+                      clock_time(result.seconds), rate);
+  if (result.resumed > 0) line += fmt::format("; {} were there before", result.resumed);
+  say("{}\n", line);
+  print_encoding_notes(result.notes);
+  if (result.total.rejected > 0) {
+    say("{} rejected, {}\n", records(result.total.rejected),
+        options.output.empty() || options.output == "-"
+            ? "as said above"
+            : "see " + options.output + ".rejects.jsonl");
+  }
+}
+
+using LineCommand = LineJobResult (*)(const Options&, const GenerateEvents&,
+                                      const std::atomic<bool>&,
+                                      std::chrono::steady_clock::time_point);
+
+int run_line_command(LineCommand run, const Options& options, const Invocation& invocation,
+                     const char* unit) {
+  if (options.input != "-") {
+    std::signal(SIGINT, on_signal);
+    std::signal(SIGTERM, on_signal);
+  }
+  ProgressBar bar(options.quiet || options.stream, "tokens");
+  GenerateEvents events;
+  if (!options.quiet && !options.stream) {
+    events.on_layout = [](const GenerationLayout& layout) {
+      say("{}", generation_plan_table(layout.plan, layout.context));
+    };
+    events.on_progress = [&](const JobProgress& progress) { bar.show(progress); };
+    events.on_note = [&](const std::string& line) { bar.print(line); };
+  }
+  if (options.output == "-" || options.output.empty()) {  // there is no file for them
+    events.on_reject = [&](const Rejection& rejection) {
+      bar.print(fmt::format("rejected '{}' (line {}): {}", rejection.id, rejection.line,
+                            rejection.reason));
+    };
+  }
+  if (options.stream) events.on_text = [](const std::string& text) { print(text); };
+  const LineJobResult result = run(options, events, stop_asked, invocation.started);
+  if (options.stream) print("\n");
+  bar.clear();
+  if (!options.stats.empty()) write_file(options.stats, stats_json(result));
+  if (!options.quiet) print_summary(options, result, unit);
+  const bool failed = result.counts.failed > 0 || result.failed_before > 0 ||
+                      (result.was_complete && result.total.rejected > 0);
+  return failed ? 1 : 0;
+}
+
+// For a model that generates: both stacks, the caches, the ring.
+int plan_generation(const Options& options) {
+  const GenerationFolder folder = GenerationFolder::open(options.model);
+  const GenerationConfig config = generation_config_of(options, folder);
+  const GenerationLayout layout = make_generation_layout(
+      folder, options, config, expected_prompts(options, folder, config, false), false);
+  if (!options.svg.empty()) {
+    fail(ErrorKind::kUsage, "--svg draws the plan of an encoder; that of generating is a table");
+  }
+  print(options.json ? generation_plan_json(layout.plan, layout.context)
+                     : generation_plan_table(layout.plan, layout.context));
+  return layout.plan.fits ? 0 : 1;
+}
+
+}  // namespace
+
+int command_generate(const Options& options, const Invocation& invocation) {
+  return run_line_command(run_generate, options, invocation, "new tokens");
+}
+
+int command_score(const Options& options, const Invocation& invocation) {
+  return run_line_command(run_score, options, invocation, "scored tokens");
+}
+
 int command_plan(const Options& options, const Invocation& /*invocation*/) {
   check_plan_files(options);
+  if (plans_generation(options)) return plan_generation(options);
   const EncoderFolder folder = EncoderFolder::open(options.model);
   const Layout layout =
       make_layout(folder, options, expected_records(options, *folder.model, true));

@@ -16,6 +16,8 @@ struct Invocation {
 };
 
 int command_embed(const Options& options, const Invocation& invocation);
+int command_generate(const Options& options, const Invocation& invocation);
+int command_score(const Options& options, const Invocation& invocation);
 int command_plan(const Options& options, const Invocation& invocation);
 int command_tokenize(const Options& options, const Invocation& invocation);
 int command_info(const Options& options, const Invocation& invocation);

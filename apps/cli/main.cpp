@@ -36,6 +36,10 @@ struct CommandSpec {
 constexpr CommandSpec kCommands[] = {
     {kEmbed, "embed", "Embed records: proteins, texts or ids to vectors on disk", command_embed,
      nullptr, false},
+    {kGenerate, "generate", "Generate text or tokens with a T5 or GPT-2 model", command_generate,
+     nullptr, false},
+    {kScore, "score", "Tell how likely a T5 or GPT-2 model finds given tokens", command_score,
+     nullptr, false},
     {kPlan, "plan", "Show which blocks would sit on which device, memory and time", command_plan,
      nullptr, false},
     {kTokenize, "tokenize", "Print ids, pieces and offsets of every record as JSONL",
@@ -118,7 +122,7 @@ int exit_code(const Error& error) {
 int run(int argc, char** argv) {
   const auto started = std::chrono::steady_clock::now();
   check_command(argc, argv);
-  CLI::App app("quintet: T5-family encoders, split by layers over the devices there are",
+  CLI::App app("quintet: T5-family models and GPT-2, split by layers over the devices there are",
                "quintet");
   app.set_version_flag("--version", std::string("quintet ") + kVersion);
   app.require_subcommand(1);

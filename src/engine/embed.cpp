@@ -13,6 +13,7 @@
 #include "engine/feeder.h"
 #include "engine/identity.h"
 #include "engine/loaded_encoder.h"
+#include "engine/stage_stats.h"
 #include "input/reader.h"
 #include "output/paths.h"
 #include "output/writer.h"
@@ -321,19 +322,7 @@ std::string stats_json(const EmbedResult& result) {
   stats["rejected"] = result.total.rejected;
   stats["planned_peak_bytes"] = result.planned_peak_bytes;
   stats["measured_peak_bytes"] = result.measured_peak_bytes;
-  stats["stages"] = nlohmann::ordered_json::array();
-  for (const StageStats& stage : result.stages) {
-    nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
-    for (int64_t b = stage.range.first_block; b < stage.range.last_block; ++b) blocks.push_back(b);
-    stats["stages"].push_back(
-        {{"device", stage.device},
-         {"blocks", blocks},
-         {"busy", result.seconds > 0 ? stage.busy_seconds / result.seconds : 0.0},
-         {"busy_seconds", stage.busy_seconds},
-         {"link_seconds", stage.link_seconds},
-         {"waiting_seconds", stage.waiting_seconds},
-         {"micro_batches", stage.batches}});
-  }
+  stats["stages"] = stages_json(result.stages, result.seconds);
   return stats.dump(2) + "\n";
 }
 

@@ -67,8 +67,9 @@ std::string model_identity(const Options& options, const Checkpoint& checkpoint)
 
 std::string tokenizer_identity(const Options& options) {
   Hash hash;
-  for (const char* name : {"tokenizer.json", "spiece.model", "added_tokens.json",
-                           "tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name :
+       {"tokenizer.json", "spiece.model", "added_tokens.json", "tokenizer_config.json",
+        "special_tokens_map.json", "vocab.json", "merges.txt"}) {
     hash.add_file(fs::path(options.model) / name, size_t{64} << 20);
   }
   return hash.text();
@@ -110,15 +111,20 @@ std::string input_identity(const std::string& input) {
   return fmt::format("{} bytes, {}", size, hash.text());
 }
 
-}  // namespace
+using nlohmann::ordered_json;
 
-std::string run_identity(const Options& options, const Checkpoint& checkpoint,
-                         const std::string& reading, DType dtype) {
-  nlohmann::ordered_json run;
+std::string text_of(const ordered_json& run) {
+  return run.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+// What every job's results depend on.
+ordered_json common_identity(const Options& options, const Checkpoint& checkpoint,
+                             const std::string& reading, DType dtype) {
+  ordered_json run;
   run["model"] = model_identity(options, checkpoint);
   run["tokenizer"] = tokenizer_identity(options);
   run["input"] = input_identity(options.input);
-  run["dtype"] = name_of(dtype);
+  run["dtype"] = quintet::name_of(dtype);
   run["reading"] = reading;
   run["rare-residues"] = options.protein.rare_residues;
   run["prefix"] = options.protein.prefix;
@@ -126,11 +132,36 @@ std::string run_identity(const Options& options, const Checkpoint& checkpoint,
   run["max-tokens"] = options.max_tokens;
   run["skip-empty"] = options.skip_empty;
   run["on-duplicate"] = name_of(options.on_duplicate);
+  return run;
+}
+
+}  // namespace
+
+std::string run_identity(const Options& options, const Checkpoint& checkpoint,
+                         const std::string& reading, DType dtype) {
+  ordered_json run = common_identity(options, checkpoint, reading, dtype);
   run["shard"] = fmt::format("{}/{}", options.shard_index + 1, options.shard_count);
   run["pool"] = name_of(options.pool);
   run["normalize"] = options.normalize;
   run["masked-rows"] = options.drop_masked_rows ? "drop" : "zero";
-  return run.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return text_of(run);
+}
+
+std::string generation_identity(const Options& options, const std::string& command,
+                                const Checkpoint& checkpoint, const std::string& reading,
+                                DType dtype) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  ordered_json run = common_identity(options, checkpoint, reading, dtype);
+  run["command"] = command;
+  Hash hash;
+  hash.add_file(fs::path(options.model) / "generation_config.json", kMostBytes);
+  hash.add_file(options.generation_config, kMostBytes);
+  run["generation config"] = hash.text();
+  for (const auto& [name, value] : options.generation) run["options"][name] = value;
+  run["skip-special-tokens"] = options.skip_special_tokens;
+  run["add-bos"] = options.add_bos;
+  run["choices"] = options.choices;
+  return text_of(run);
 }
 
 }  // namespace quintet

@@ -15,6 +15,11 @@ namespace quintet {
 std::string run_identity(const Options& options, const Checkpoint& checkpoint,
                          const std::string& reading, DType dtype);
 
+// The same for `command`, generate or score, whose lines also depend on how tokens are chosen.
+std::string generation_identity(const Options& options, const std::string& command,
+                                const Checkpoint& checkpoint, const std::string& reading,
+                                DType dtype);
+
 }  // namespace quintet
 
 #endif  // QUINTET_ENGINE_IDENTITY_H_

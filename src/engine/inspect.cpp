@@ -9,6 +9,7 @@
 #include "backends/registry.h"
 #include "core/error.h"
 #include "core/human.h"
+#include "engine/generation_model.h"
 #include "engine/loaded_encoder.h"
 #include "tokenizer/protein.h"
 #include "tokenizer/tokenizer.h"
@@ -68,21 +69,39 @@ std::string devices_text(bool json) {
 }
 
 std::string checkpoint_text(const std::string& folder, bool json, bool verbose) {
-  const EncoderFolder opened = EncoderFolder::open(folder);
-  const Checkpoint& checkpoint = *opened.checkpoint;
-  Facts facts = opened.model->describe();
-  const DType dtype = opened.model->stored_dtype(checkpoint);
-  const StackCost cost = opened.model->cost(dtype);
-  int64_t encoder_bytes = cost.first_bytes + cost.last_bytes + cost.per_stage_bytes;
-  for (const BlockCost& block : cost.blocks) encoder_bytes += block.weight_bytes;
-  facts.emplace_back("weights", checkpoint.format());
-  facts.emplace_back("stored as", name_of(dtype));
-  facts.emplace_back("tensors", fmt::format("{}", checkpoint.tensors().size()));
-  facts.emplace_back("files", human_bytes(static_cast<double>(checkpoint.file_bytes())));
-  facts.emplace_back("encoder in memory", human_bytes(static_cast<double>(encoder_bytes)));
+  Facts facts;
+  std::vector<std::string> notes;
+  const auto add_stack = [&](const char* stack, DType dtype, const StackCost& cost) {
+    int64_t bytes = cost.first_bytes + cost.last_bytes + cost.per_stage_bytes - cost.shared_bytes;
+    for (const BlockCost& block : cost.blocks) bytes += block.weight_bytes;
+    facts.emplace_back(
+        fmt::format("{} in memory", stack),
+        fmt::format("{}, {}", human_bytes(static_cast<double>(bytes)), name_of(dtype)));
+  };
+  std::unique_ptr<Checkpoint> checkpoint;
+  if (is_decoder_alone(folder)) {
+    GenerationFolder opened = GenerationFolder::open(folder);
+    const DecoderModel& model = *opened.decoder;
+    checkpoint = std::move(opened.checkpoint);
+    facts = model.describe();
+    add_stack("decoder", model.stored_dtype(*checkpoint),
+              model.cost(*checkpoint, model.stored_dtype(*checkpoint), true));
+    notes = std::move(opened.notes);
+  } else {
+    EncoderFolder opened = EncoderFolder::open(folder);
+    const EncoderModel& model = *opened.model;
+    checkpoint = std::move(opened.checkpoint);
+    facts = model.describe();
+    const DType dtype = model.stored_dtype(*checkpoint);
+    add_stack("encoder", dtype, model.cost(dtype));
+    notes = std::move(opened.notes);
+  }
+  facts.emplace_back("weights", checkpoint->format());
+  facts.emplace_back("tensors", fmt::format("{}", checkpoint->tensors().size()));
+  facts.emplace_back("files", human_bytes(static_cast<double>(checkpoint->file_bytes())));
   std::ranges::move(tokenizer_facts(folder), std::back_inserter(facts));
   if (verbose) {
-    for (const auto& line : opened.notes) facts.emplace_back("note", line);
+    for (const auto& line : notes) facts.emplace_back("note", line);
   }
   if (json) {
     ordered_json object;
@@ -95,7 +114,7 @@ std::string checkpoint_text(const std::string& folder, bool json, bool verbose) 
         object[key] = value;
       }
     }
-    if (!opened.notes.empty()) object["notes"] = opened.notes;
+    if (!notes.empty()) object["notes"] = notes;
     return object.dump(2) + "\n";
   }
   size_t width = 0;

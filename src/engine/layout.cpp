@@ -7,16 +7,13 @@
 #include <numeric>
 #include <utility>
 
-#include "backends/measure.h"
 #include "backends/registry.h"
 #include "core/error.h"
+#include "engine/device_choice.h"
 #include "engine/record_encoder.h"
-#include "engine/version.h"
 #include "input/reader.h"
 #include "output/paths.h"
 #include "output/writer.h"
-#include "placement/calibration.h"
-#include "placement/memory_limits.h"
 
 namespace quintet {
 namespace {
@@ -36,51 +33,6 @@ int64_t status_bytes(const std::string& key) {
     return kib * 1024;
   }
   return 0;
-}
-
-std::vector<std::string> chosen_devices(const Options& options, const DeviceMapOption& map) {
-  if (!options.devices.empty()) return parse_device_list(options.devices);
-  std::vector<std::string> names;
-  for (const auto& [name, blocks] : map.encoder) names.push_back(canonical_device_name(name));
-  if (names.empty()) names.push_back(canonical_device_name("cpu:0"));
-  check_device_list(names);
-  return names;
-}
-
-// A given map in canonical names; each of its devices must be among --devices where both are given.
-DeviceMap canonical_map(const DeviceMap& given, const std::vector<std::string>& devices) {
-  DeviceMap map;
-  for (const auto& [name, blocks] : given) {
-    std::string canonical = canonical_device_name(name);
-    if (std::find(devices.begin(), devices.end(), canonical) == devices.end()) {
-      std::string listed;
-      for (const auto& device : devices) listed += (listed.empty() ? "" : ", ") + device;
-      fail(ErrorKind::kUsage, "--device-map names {}, --devices has {}", canonical, listed);
-    }
-    map.emplace_back(std::move(canonical), blocks);
-  }
-  return map;
-}
-
-DeviceSpec spec_of(const std::string& name, const Options& options, const MemoryLimits& limits,
-                   DType dtype) {
-  const DeviceInfo info = find_device(name);
-  const OpenOptions open{.threads = options.threads};
-  const CalibrationKey key{
-      .hardware = info.hardware, .threads = options.threads, .version = kVersion};
-  const DeviceSpeed speed =
-      calibrate(key, [&] { return measure_device(*open_device(name, open)); });
-  auto bytes = static_cast<int64_t>(info.free_bytes);
-  if (limits.every) bytes = std::min(bytes, *limits.every);
-  for (const auto& [limited, limit] : limits.per_device) {
-    if (canonical_device_name(limited) == name) {
-      bytes = std::min(static_cast<int64_t>(info.free_bytes), limit);
-    }
-  }
-  DeviceSpec spec = device_spec(name, speed, dtype, bytes);
-  spec.memory_pool = info.memory_pool;
-  spec.pool_bytes = static_cast<int64_t>(info.free_bytes);
-  return spec;
 }
 
 double mean_length(const std::vector<int32_t>& lengths) {
@@ -122,15 +74,6 @@ int64_t micro_batch_tokens(const Options& options, const ExpectedRecords& expect
   if (expected.n_records == 0) return most;
   const double all = mean_length(expected.lengths) * static_cast<double>(expected.n_records);
   return std::clamp<int64_t>(std::llround(all), 1, most);
-}
-
-// Every device that --max-memory names must be one of those in use.
-void check_limits(const MemoryLimits& limits, const std::vector<std::string>& devices) {
-  for (const auto& [name, limit] : limits.per_device) {
-    if (std::find(devices.begin(), devices.end(), canonical_device_name(name)) == devices.end()) {
-      fail(ErrorKind::kUsage, "--max-memory {}: {} is not among the devices in use", name, name);
-    }
-  }
 }
 
 // The plan of the same map for records of one length.
@@ -210,10 +153,6 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
                    const ExpectedRecords& expected) {
   const EncoderModel& model = *folder.model;
   const DeviceMapOption map_option = parse_device_map(options.device_map);
-  const std::vector<std::string> devices = chosen_devices(options, map_option);
-  const MemoryLimits limits =
-      options.max_memory.empty() ? MemoryLimits{} : parse_memory_limits(options.max_memory);
-  check_limits(limits, devices);
 
   Layout layout;
   layout.dtype = options.dtype.value_or(model.stored_dtype(*folder.checkpoint));
@@ -226,13 +165,10 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
       layout.context.other_dtypes.emplace_back(name_of(other), model.cost(other));
     }
   }
-  int64_t n_threads = 0;
-  for (const auto& name : devices) {
-    layout.devices.push_back(spec_of(name, options, limits, layout.dtype));
-    n_threads += options.threads > 0 ? options.threads : find_device(name).n_cores;
-  }
+  const DeviceChoice devices = choose_devices(options, map_option, layout.dtype);
+  layout.devices = devices.specs;
   const StackCost cost = model.cost(layout.dtype);
-  layout.host = host_load(options, model, layout, n_threads);
+  layout.host = host_load(options, model, layout, devices.n_threads);
   layout.resident_bytes = resident_bytes();
   layout.devices.front().fixed_bytes =
       program_bytes(layout, *std::ranges::max_element(layout.profile.lengths));
@@ -243,10 +179,10 @@ Layout make_layout(const EncoderFolder& folder, const Options& options,
       layout.map = device_map_of(layout.plan);
       break;
     case MapRule::kEven:
-      layout.map = get_device_map(model.n_layers(), devices);
+      layout.map = get_device_map(model.n_layers(), devices.names);
       break;
     case MapRule::kGiven:
-      layout.map = canonical_map(map_option.encoder, devices);
+      layout.map = canonical_map(map_option.encoder, devices.names);
       break;
   }
   if (map_option.rule != MapRule::kAuto) {

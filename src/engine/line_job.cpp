@@ -11,16 +11,16 @@ namespace quintet {
 LineJob::LineJob(const Options& options, Events events)
     : options_(options), events_(std::move(events)) {
   if (options.input.empty()) fail(ErrorKind::kUsage, "--input is missing: a file, or - for stdin");
-  if (options.output.empty()) {
+  if (options.output.empty() && !options.stream) {
     fail(ErrorKind::kUsage, "--output is missing: a .jsonl file, or - for standard output");
   }
   if (options.overwrite && options.resume) {
     fail(ErrorKind::kUsage, "--overwrite and --resume exclude each other");
   }
-  if (options.resume && options.input == "-") {
-    fail(ErrorKind::kUsage, "--resume needs an --input that can be read again, not -");
+  if (options.resume && (options.input == "-" || options.output.empty())) {
+    fail(ErrorKind::kUsage, "--resume needs an --input that can be read again, and an --output");
   }
-  if (output_format_of(options.output) != OutputFormat::kJsonl) {
+  if (!options.output.empty() && output_format_of(options.output) != OutputFormat::kJsonl) {
     fail(ErrorKind::kUsage, "--output {}: expected a .jsonl file, or - for standard output",
          options.output);
   }
@@ -49,7 +49,7 @@ void LineJob::check_files() const {
 bool LineJob::open(const std::string& identity, int64_t logits_width) {
   output_options_ = {
       .path = options_.output, .format = OutputFormat::kLines, .fingerprint = identity};
-  check_output_options(output_options_);
+  if (!options_.output.empty()) check_output_options(output_options_);
   if (!options_.logits.empty()) {
     logits_options_ = {.path = options_.logits,
                        .format = output_format_of(options_.logits),

@@ -173,6 +173,29 @@ class StdoutOutput final : public Output {
   OutputCounts counts_;
 };
 
+// Nowhere: the caller shows the results in another way.
+class NoOutput final : public Output {
+ public:
+  uint64_t next_ordinal() const override { return 0; }
+  bool complete() const override { return false; }
+  OutputCounts counts() const override { return counts_; }
+  uint64_t torn_bytes() const override { return 0; }
+  void append(const Embedding& /*embedding*/) override { ++counts_.embedded; }
+  void append_lines(const Embedding& /*without_values*/, std::string_view /*lines*/) override {
+    ++counts_.embedded;
+  }
+  bool shares_values() const override { return true; }
+  void append_same(const Embedding& /*without_values*/, uint64_t /*as_ordinal*/) override {
+    ++counts_.embedded;
+  }
+  void reject(const Rejection& /*rejection*/) override { ++counts_.rejected; }
+  void flush() override {}
+  OutputCounts finish() override { return counts_; }
+
+ private:
+  OutputCounts counts_;
+};
+
 void refuse_existing(const std::filesystem::path& output, const std::filesystem::path& spool) {
   if (std::filesystem::exists(output)) {
     fail(ErrorKind::kUsage,
@@ -206,6 +229,7 @@ std::unique_ptr<Output> find_complete(const OutputOptions& options) {
 
 std::unique_ptr<Output> open_output(const OutputOptions& options, Existing existing,
                                     const std::function<void(const SpooledRecord&)>& seen) {
+  if (options.path.empty()) return std::make_unique<NoOutput>();
   check_output_options(options);
   if (options.path == "-") {
     if (existing == Existing::kResume) {

@@ -77,7 +77,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
 }
 
 std::vector<NamedPath> output_files(const OutputOptions& options) {
-  if (options.path == "-") return {};
+  if (options.path == "-" || options.path.empty()) return {};
   std::vector<std::string> suffixes = {"", std::string(kPartialSuffix), std::string(kSpoolSuffix)};
   for (const auto suffix : {kRejectsSuffix, kRunSuffix}) {
     suffixes.push_back(fmt::format("{}", suffix));

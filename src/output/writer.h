@@ -46,7 +46,8 @@ struct Rejection {
 };
 
 struct OutputOptions {
-  std::filesystem::path path;  // "-": stdout (JSONL only), without spool, resume or rejects file
+  // "-": stdout (JSONL only), without spool, resume or rejects file; "": nowhere.
+  std::filesystem::path path;
   OutputFormat format = OutputFormat::kHdf5;
   Hdf5Layout layout = Hdf5Layout::kProtTrans;
   DType dtype = DType::kFloat32;  // float32, float16, bfloat16
