@@ -13,6 +13,7 @@
 #include "engine/prompt_reader.h"
 #include "generation/generator.h"
 #include "tokenizer/stream_decoder.h"
+#include "tokenizer/tokenizer.h"
 
 namespace quintet {
 namespace {
@@ -111,9 +112,8 @@ void GenerateJob::compute(LineJobResult& result) {
     if (config().num_beams > 1 || config().num_return_sequences > 1) {
       fail(ErrorKind::kUsage, "--stream is for one sequence, not for beams or several results");
     }
-    stream_ = std::make_unique<StreamDecoder>(
-        *prompts().tokenizer(),
-        DecodeOptions{.skip_special_tokens = options().skip_special_tokens});
+    stream_ = std::make_unique<StreamDecoder>(prompts().tokenizer()->stream_decoder(
+        {.skip_special_tokens = options().skip_special_tokens}));
   }
   GeneratorOptions generator_options = layout().generator();
   Generator generator(ring(), generator_options);

@@ -68,7 +68,8 @@ ExpectedPrompts expected_prompts(const Options& options, const GenerationFolder&
     add(static_cast<size_t>(length), reads_encoder ? 1 : static_cast<size_t>(length));
   }
   if (!options.input.empty() && std::filesystem::is_regular_file(options.input)) {
-    const auto reader = open_reader(options.input, options.input_format);
+    const auto reader =
+        open_reader(options.input, options.input_format, RecordFields::kSourceAndTarget);
     PromptReader prompts(options, reader->format(), folder, config);
     Record record;
     size_t n_read = 0;

@@ -24,7 +24,7 @@ LineJob::LineJob(const Options& options, Events events)
     fail(ErrorKind::kUsage, "--output {}: expected a .jsonl file, or - for standard output",
          options.output);
   }
-  reader_ = open_reader(options.input, options.input_format);
+  reader_ = open_reader(options.input, options.input_format, RecordFields::kSourceAndTarget);
 }
 
 // No file that is written may be another one, the input, or part of the model.
