@@ -11,7 +11,8 @@
 namespace quintet {
 namespace {
 
-constexpr int64_t kTokensPerStep = 512;
+constexpr int64_t kTokensPerStep = 2048;  // of prompts: a whole group of them at the start
+constexpr int64_t kEncodedTokens = 512;
 constexpr int64_t kScoredTokensPerStep = 256;  // each has a row of logits
 
 int64_t rows_per_record(const GenerationConfig& config) {
@@ -33,7 +34,7 @@ GenerationProfile profile_of(const Options& options, const GenerationConfig& con
   profile.rows_per_group = options.batch_size;
   const int64_t tokens = scores ? kScoredTokensPerStep : kTokensPerStep;
   profile.prompt_tokens_per_step = options.tokens_per_batch > 0 ? options.tokens_per_batch : tokens;
-  profile.encode_tokens_per_batch = profile.prompt_tokens_per_step;
+  profile.encode_tokens_per_batch = std::min(profile.prompt_tokens_per_step, kEncodedTokens);
   profile.scores_prompts = scores;
   for (size_t i = 0; i < expected.prompt_lengths.size(); ++i) {
     ExpectedGeneration record;
@@ -65,6 +66,8 @@ GeneratorOptions GenerationLayout::generator() const {
   return {.n_groups = plan.n_groups,
           .rows_per_group = plan.rows_per_group,
           .prompt_tokens_per_step = profile.prompt_tokens_per_step,
+          .source_tokens_per_step = profile.source_tokens_per_step,
+          .encode_tokens_per_batch = profile.encode_tokens_per_batch,
           .pages = pages(),
           .max_positions = max_positions};
 }

@@ -74,9 +74,8 @@ std::string checkpoint_text(const std::string& folder, bool json, bool verbose) 
   const auto add_stack = [&](const char* stack, DType dtype, const StackCost& cost) {
     int64_t bytes = cost.first_bytes + cost.last_bytes + cost.per_stage_bytes - cost.shared_bytes;
     for (const BlockCost& block : cost.blocks) bytes += block.weight_bytes;
-    facts.emplace_back(
-        fmt::format("{} in memory", stack),
-        fmt::format("{}, {}", human_bytes(static_cast<double>(bytes)), name_of(dtype)));
+    facts.emplace_back("stored as", name_of(dtype));
+    facts.emplace_back(fmt::format("{} in memory", stack), human_bytes(bytes));
   };
   std::unique_ptr<Checkpoint> checkpoint;
   if (is_decoder_alone(folder)) {

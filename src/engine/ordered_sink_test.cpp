@@ -24,6 +24,9 @@ class FakeOutput final : public Output {
     lines.push_back(fmt::format("{} {} rows: {}", e.id, e.n_rows, fmt::join(e.values, " ")));
   }
   bool shares_values() const override { return true; }
+  void append_lines(const Embedding& e, std::string_view text) override {
+    lines.push_back(fmt::format("{} as text: {}", e.id, text));
+  }
   void append_same(const Embedding& e, uint64_t as_ordinal) override {
     lines.push_back(fmt::format("{} as {}", e.id, as_ordinal));
   }

@@ -331,6 +331,12 @@ struct Case {
   GeneratorOptions options;
 };
 
+void PrintTo(const Case& shape, std::ostream* out) {
+  *out << shape.layout.encoder.size() << " encoder and " << shape.layout.decoder.size()
+       << " decoder stages, " << shape.options.n_groups << " groups of "
+       << shape.options.rows_per_group;
+}
+
 class GeneratorOf : public testing::TestWithParam<Case> {};
 
 TEST_P(GeneratorOf, GivesWhatAPlainLoopGives) {

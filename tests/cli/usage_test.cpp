@@ -45,8 +45,8 @@ TEST_F(Usage, NamesWhatIsUnknown) {
     EXPECT_THAT(outcome.err, HasSubstr(text));
     EXPECT_THAT(outcome.out, IsEmpty());
   };
-  says({}, "no command is given; there are embed, plan, tokenize, info, devices, merge");
-  says({"embd"}, "embd: no such command; there are embed, plan");
+  says({}, "no command is given; there are embed, generate, score, plan, tokenize, info, devices, merge");
+  says({"embd"}, "embd: no such command; there are embed, generate");
   says({"embed", "--modle", "x"}, "--modle: no such option; quintet embed --help lists them");
   says({"devices", "twice"}, "twice: nothing is known to do with it");
   says({"embed"}, "--model is required; quintet embed --help");
