@@ -1,6 +1,6 @@
 // A place that holds tensors and runs ops: a set of CPU cores, an OpenCL device, a CUDA GPU. One
-// thread drives a device; calls run in order and may return before the work is done. ops/ has
-// checked every shape, dtype and placement beforehand, so backends only assert.
+// thread drives a device (but see run_parts); calls run in order and may return before the work is
+// done. ops/ has checked every shape, dtype and placement beforehand, so backends only assert.
 //
 // All activations are float32. x, y and the like are [rows, cols], row-major, rows `stride` apart.
 #ifndef QUINTET_BACKENDS_DEVICE_H_
@@ -124,6 +124,15 @@ class Device {
   // nothing to lend: the caller then waits in its own way.
   virtual bool lend_until(const std::function<bool()>& /*stop*/) { return false; }
   virtual void wake() {}  // any thread; makes a thread that is in lend_until() ask stop() again
+
+  // Parts of a batch that are worked on side by side: part(i) for i in [0, n), each calling ops on
+  // tensors that no other part writes, from threads of the device's choosing; all are done on
+  // return, and the first thing a part threw is thrown. A device wants as many parts as
+  // parts_wanted(); fewer do no harm: who has no part helps with the ops of the others.
+  virtual int64_t parts_wanted() const { return 1; }
+  virtual void run_parts(int64_t n, const std::function<void(int64_t)>& part) {
+    for (int64_t i = 0; i < n; ++i) part(i);
+  }
 
   // Contents are undefined. The stride may exceed cols where that is faster. Throws Error(kMemory).
   virtual Tensor allocate(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) = 0;

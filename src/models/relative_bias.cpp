@@ -38,8 +38,8 @@ RelativeBias::RelativeBias(const HostView& learned, const RelativeBuckets& bucke
   widen(learned.data, learned.dtype, learned_.size(), learned_.data());
 }
 
-const Tensor& RelativeBias::table(Device& device, int64_t max_len) {
-  if (table_ && table_.cols() >= 2 * max_len - 1) return table_;
+void RelativeBias::fit(Device& device, int64_t max_len) {
+  if (table_ && table_.cols() >= 2 * max_len - 1) return;
   const int64_t m = (max_len + kStep - 1) / kStep * kStep;
   const int64_t width = 2 * m - 1;
   std::vector<float> values(static_cast<size_t>(n_heads_ * width));
@@ -56,7 +56,6 @@ const Tensor& RelativeBias::table(Device& device, int64_t max_len) {
   }
   table_ = device.allocate(n_heads_, width);
   device.upload(values.data(), table_);
-  return table_;
 }
 
 }  // namespace quintet

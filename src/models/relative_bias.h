@@ -28,8 +28,9 @@ class RelativeBias {
   // learned: the checkpoint's relative_attention_bias, [buckets.count, n_heads].
   RelativeBias(const HostView& learned, const RelativeBuckets& buckets);
 
-  // [n_heads, 2 * m - 1] on `device` with m >= max_len; built anew when max_len outgrows it.
-  const Tensor& table(Device& device, int64_t max_len);
+  // [n_heads, 2 * m - 1] on the device, with m at least the largest max_len that fit() was given.
+  const Tensor& table() const { return table_; }
+  void fit(Device& device, int64_t max_len);  // builds the table anew when max_len outgrows it
 
   // Bytes of a table for max_len on the device: per_len * max_len, the rounding up of m left out.
   static int64_t bytes_per_len(int64_t n_heads) {

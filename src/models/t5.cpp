@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "models/batch_parts.h"
 #include "models/relative_bias.h"
 #include "models/stack_checks.h"
 #include "models/t5_block.h"
@@ -41,14 +42,30 @@ class T5EncoderStage : public EncoderStage {
     if (!hidden && table_) hidden = ops::embedding(device_, batch.tokens, table_);
     if (!hidden) fail(ErrorKind::kUsage, "a stage behind the first needs its hidden states");
     if (hidden.empty()) return hidden;
-    for (EncoderBlock& block : blocks_) {
-      block.forward(workspace_, batch, shared_bias_.get(), hidden);
+    if (shared_bias_) shared_bias_->fit(device_, batch.max_len);
+    for (EncoderBlock& block : blocks_) block.fit_bias(device_, batch.max_len);
+    const std::vector<BatchPart> parts = cut_batch(batch, device_.parts_wanted());
+    if (parts.empty()) {
+      forward(workspace_, batch, hidden);
+      return hidden;
     }
-    if (final_norm_) ops::rms_norm(device_, hidden, final_norm_, eps_, hidden);
+    device_.run_parts(static_cast<int64_t>(parts.size()), [&](int64_t i) {
+      const auto& [part, row] = parts[static_cast<size_t>(i)];
+      const int64_t n = part.n_tokens();
+      ops::Workspace share = workspace_.share(row, n, batch.n_tokens());
+      forward(share, part, hidden.rows(row, n));
+    });
     return hidden;
   }
 
  private:
+  void forward(ops::Workspace& workspace, const MicroBatch& batch, const Tensor& hidden) const {
+    for (const EncoderBlock& block : blocks_) {
+      block.forward(workspace, batch, shared_bias_.get(), hidden);
+    }
+    if (final_norm_) ops::rms_norm(device_, hidden, final_norm_, eps_, hidden);
+  }
+
   float eps_;
   Device& device_;
   ops::Workspace workspace_;

@@ -89,10 +89,14 @@ EncoderBlock::EncoderBlock(const T5Config& config, const WeightScope& weights)
       own_bias_(config.bias_per_block ? load_relative_bias(config, weights.scope("layer.0."), true)
                                       : nullptr) {}
 
+void EncoderBlock::fit_bias(Device& device, int64_t max_len) {
+  if (own_bias_) own_bias_->fit(device, max_len);
+}
+
 void EncoderBlock::forward(ops::Workspace& workspace, const MicroBatch& batch,
-                           RelativeBias* shared_bias, const Tensor& hidden) {
-  RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
-  self_attention_.forward(workspace, batch, bias.table(workspace.device(), batch.max_len), hidden);
+                           const RelativeBias* shared_bias, const Tensor& hidden) const {
+  const RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
+  self_attention_.forward(workspace, batch, bias.table(), hidden);
   feed_forward_.forward(workspace, hidden);
 }
 

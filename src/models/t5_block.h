@@ -87,10 +87,12 @@ class EncoderBlock {
   // weights: scope of one block, "encoder.block.3."
   EncoderBlock(const T5Config& config, const WeightScope& weights);
 
+  // Before forward() on sequences of up to max_len; not while one is under way.
+  void fit_bias(Device& device, int64_t max_len);
   // shared_bias: block 0's, which every block of T5 uses; null for uMT5, whose blocks have their
   // own. hidden: [n_tokens, d_model], updated in place.
-  void forward(ops::Workspace& workspace, const MicroBatch& batch, RelativeBias* shared_bias,
-               const Tensor& hidden);
+  void forward(ops::Workspace& workspace, const MicroBatch& batch, const RelativeBias* shared_bias,
+               const Tensor& hidden) const;
 
  private:
   SelfAttention self_attention_;

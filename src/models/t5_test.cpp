@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/reference/reference_device.h"
@@ -48,6 +51,12 @@ struct Tiny {
   std::vector<float> encode(const MicroBatch& batch, const std::vector<int64_t>& splits = {},
                             DType dtype = DType::kFloat32) {
     ReferenceDevice device;
+    return encode(device, batch, splits, dtype);
+  }
+
+  std::vector<float> encode(Device& device, const MicroBatch& batch,
+                            const std::vector<int64_t>& splits = {},
+                            DType dtype = DType::kFloat32) {
     Tensor hidden;
     int64_t first = 0;
     std::vector<int64_t> ends = splits;
@@ -84,6 +93,39 @@ TEST(T5Encoder, SplitsGiveTheSameBits) {
     EXPECT_EQ(tiny_model.encode(kBatch, {1}), whole);
     EXPECT_EQ(tiny_model.encode(kBatch, {2}), whole);
     EXPECT_EQ(tiny_model.encode(kBatch, {1, 2}), whole);
+  }
+}
+
+// Of three threads, each with a part of the batch.
+class ThreeThreads : public ReferenceDevice {
+ public:
+  int64_t parts_wanted() const override { return 3; }
+  void run_parts(int64_t n, const std::function<void(int64_t)>& part) override {
+    n_parts = n;
+    std::vector<std::thread> threads;
+    for (int64_t i = 0; i < n; ++i) threads.emplace_back([&part, i] { part(i); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  int64_t n_parts = 0;
+};
+
+// 512 rows and fewer pass as one tile, more in several.
+TEST(T5Encoder, PartsGiveTheSameBits) {
+  for (const size_t n_seqs : {size_t{14}, size_t{30}}) {
+    std::vector<std::vector<int32_t>> sequences(n_seqs);
+    for (size_t s = 0; s < n_seqs; ++s) {
+      for (size_t i = 0; i < 30 + s % 5; ++i) {
+        sequences[s].push_back(static_cast<int32_t>((3 * s + i) % 19));
+      }
+    }
+    const MicroBatch batch = batch_of(sequences);
+    for (const char* type : {"t5", "umt5"}) {
+      Tiny t(tiny(type));
+      ThreeThreads parted;
+      EXPECT_EQ(t.encode(parted, batch, {1}), t.encode(batch));
+      EXPECT_EQ(parted.n_parts, 3);
+      EXPECT_EQ(t.encode(parted, batch_of({sequences[0]})), t.encode(batch_of({sequences[0]})));
+    }
   }
 }
 

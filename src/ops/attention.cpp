@@ -43,7 +43,7 @@ void self_attention_add(Workspace& workspace, const MicroBatch& batch, const Ten
   check(device, batch, hidden, weights, position_bias, args);
 
   const int64_t inner = args.n_heads * args.d_kv;
-  const int64_t tile = std::min(n_tokens, kTileRows);
+  const int64_t tile = workspace.tile_rows(n_tokens);
   const Tensor norm = workspace.get(Slot::kNorm, tile, hidden.cols());
   const Tensor key_value = workspace.get(Slot::kKeyValue, n_tokens, 2 * inner);
   for (int64_t row = 0; row < n_tokens; row += tile) {

@@ -18,7 +18,8 @@ struct SelfAttentionWeights {
 
 // hidden += o(attention(rms_norm(hidden))), hidden: [n_tokens, d_model]; position_bias as in
 // Device::attention, or an empty tensor for none. K and V of the whole batch stand at once; the
-// norm's output, Q and the context only for kTileRows rows.
+// norm's output, Q and the context only for
+// Workspace::tile_rows() rows.
 void self_attention_add(Workspace& workspace, const MicroBatch& batch, const Tensor& hidden,
                         const SelfAttentionWeights& weights, float eps, const Tensor& position_bias,
                         const AttentionArgs& args);

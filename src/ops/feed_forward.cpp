@@ -18,7 +18,7 @@ void feed_forward_add(Workspace& workspace, const Tensor& hidden, const FeedForw
   check_weight(kName, "wi", device, weights.wi, d_ff, hidden.cols());
   check_weight(kName, "wo", device, weights.wo, hidden.cols(), d_ff);
 
-  const int64_t tile = std::min(hidden.rows(), kTileRows);
+  const int64_t tile = workspace.tile_rows(hidden.rows());
   const Tensor norm = workspace.get(Slot::kNorm, tile, hidden.cols());
   const Tensor activated = workspace.get(Slot::kActivation, tile, d_ff);
   for (int64_t row = 0; row < hidden.rows(); row += tile) {

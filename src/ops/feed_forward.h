@@ -18,7 +18,8 @@ struct FeedForwardWeights {
 };
 
 // hidden += wo(activation(wi(x))), or wo(activation(wi_0(x)) * wi_1(x)) where wi is gated, with x =
-// norm(hidden); hidden: [n_tokens, d_model]. The d_ff wide part stands for kTileRows rows only.
+// norm(hidden); hidden: [n_tokens, d_model]. The d_ff wide part stands for Workspace::tile_rows()
+// rows only.
 void feed_forward_add(Workspace& workspace, const Tensor& hidden, const FeedForwardWeights& weights,
                       float eps, Activation activation);
 

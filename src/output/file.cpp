@@ -104,6 +104,12 @@ void File::truncate(uint64_t size) {
   }
 }
 
+void File::begin_sync(uint64_t offset, size_t size) const {
+  // No more than a hint: sync() waits, and says what went wrong.
+  ::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                    SYNC_FILE_RANGE_WRITE);
+}
+
 void File::sync() {
   // A descriptor without a disk below (a pipe, some network folders) has nothing to wait for.
   if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
@@ -124,8 +130,7 @@ BufferedFile::BufferedFile(const std::filesystem::path& path) : file_(path, File
 void BufferedFile::write(const void* data, size_t size) {
   if (buffer_.size() + size > kBufferBytes) flush();
   if (size > kBufferBytes) {
-    file_.write_at(flushed_, data, size);
-    flushed_ += size;
+    write_through(data, size);
     return;
   }
   const auto* bytes = static_cast<const char*>(data);
@@ -133,9 +138,15 @@ void BufferedFile::write(const void* data, size_t size) {
 }
 
 void BufferedFile::flush() {
-  file_.write_at(flushed_, buffer_.data(), buffer_.size());
-  flushed_ += buffer_.size();
+  write_through(buffer_.data(), buffer_.size());
   buffer_.clear();
+}
+
+// The disk begins with this while the next bytes are being made.
+void BufferedFile::write_through(const void* data, size_t size) {
+  file_.write_at(flushed_, data, size);
+  file_.begin_sync(flushed_, size);
+  flushed_ += size;
 }
 
 void BufferedFile::close() {

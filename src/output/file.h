@@ -32,7 +32,8 @@ class File {
   size_t read_some_at(uint64_t offset, void* data, size_t size) const;
   void write_at(uint64_t offset, const void* data, size_t size);
   void truncate(uint64_t size);
-  void sync();        // contents onto the disk
+  void sync();                                          // contents onto the disk
+  void begin_sync(uint64_t offset, size_t size) const;  // the same for a part, without waiting
   bool lock() const;  // exclusive, against other processes; false: somebody else holds it
 
  private:
@@ -51,6 +52,7 @@ class BufferedFile {
 
  private:
   void flush();
+  void write_through(const void* data, size_t size);
 
   File file_;
   std::vector<char> buffer_;

@@ -76,7 +76,7 @@ class SpooledOutput final : public Output {
   void flush() override { spool_->flush(); }
 
   OutputCounts finish() override {
-    spool_->flush();
+    // The output is on the disk before the spool goes, so the spool's last seconds need not be.
     finalise(*spool_, options_);
     finished_ = true;
     return spool_->counts();

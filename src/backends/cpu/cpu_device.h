@@ -38,6 +38,10 @@ class CpuDevice final : public Device {
   void attach_thread() override { pool_.pin_calling_thread(); }
   bool lend_until(const std::function<bool()>& stop) override;
   void wake() override;
+  int64_t parts_wanted() const override { return pool_.threads(); }
+  void run_parts(int64_t n, const std::function<void(int64_t)>& part) override {
+    pool_.run_parts(n, part);
+  }
 
   Tensor allocate(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) override;
   void upload(const void* host, const Tensor& dst) override;

@@ -29,6 +29,9 @@ bool spin_until(const F& done) {
   return done();
 }
 
+// Which of its pool's threads this one is; who is in no pool drives one and is the first.
+thread_local size_t thread_index = 0;
+
 constexpr std::align_val_t kScratchAlignment{4096};
 
 struct Scratch {
@@ -94,16 +97,14 @@ void CoreLending::announce() {
 }
 
 bool CoreLending::help_once(const ThreadPool& own) {
-  ThreadPool* busy = nullptr;
+  Loop* busy = nullptr;
   {
     // Guests come and go under this lock: a pool that has been removed and is empty has seen the
     // last of them.
     const std::scoped_lock lock(mutex_);
     for (ThreadPool* pool : pools_) {
-      if (pool != &own && pool->join()) {
-        busy = pool;
-        break;
-      }
+      if (pool != &own) busy = pool->join();
+      if (busy != nullptr) break;
     }
   }
   if (busy == nullptr) return false;
@@ -129,36 +130,17 @@ bool CoreLending::help_until(const ThreadPool& own, const std::function<bool()>&
   }
 }
 
-// ---- ThreadPool
+// ---- Loop
 
-ThreadPool::ThreadPool(std::vector<int> cores, int threads, std::shared_ptr<CoreLending> lending)
-    : cores_(std::move(cores)), threads_(std::max(1, threads)), lending_(std::move(lending)) {
-  for (int i = 1; i < threads_; ++i) {
-    workers_.emplace_back([this, i] { worker(static_cast<size_t>(i)); });
-  }
-  lending_->add(*this);
+void Loop::start(int64_t n, ItemFn fn) {
+  fn_ = fn;
+  n_items_ = n;
+  error_ = nullptr;
+  next_.store(0);
+  open_.store(true);
 }
 
-ThreadPool::~ThreadPool() {
-  lending_->remove(*this);
-  stopping_ = true;
-  epoch_.fetch_add(1);
-  epoch_.notify_all();
-  for (std::thread& thread : workers_) thread.join();
-  while (inside_.load() != 0) std::this_thread::yield();  // a guest that found nothing to do
-  lending_->remove(*this);                                // and it is past its leave()
-}
-
-int ThreadPool::width() const { return threads_ + (lending_->n_pools_ > 1 ? 1 : 0); }
-
-std::vector<int> ThreadPool::cores_of(size_t thread) const {
-  if (cores_.size() < static_cast<size_t>(threads_)) return cores_;  // left to the system
-  return {cores_[thread]};
-}
-
-void ThreadPool::pin_calling_thread() const { pin_this_thread(cores_of(0)); }
-
-bool ThreadPool::join() {
+bool Loop::join() {
   if (!open_.load()) return false;
   inside_.fetch_add(1);
   if (open_.load()) return true;
@@ -166,11 +148,11 @@ bool ThreadPool::join() {
   return false;
 }
 
-void ThreadPool::leave() {
+void Loop::leave() {
   if (inside_.fetch_sub(1) == 1) inside_.notify_all();
 }
 
-bool ThreadPool::work_one() {
+bool Loop::work_one() {
   const int64_t item = next_.fetch_add(1);
   if (item >= n_items_) return false;
   try {
@@ -183,29 +165,100 @@ bool ThreadPool::work_one() {
   return true;
 }
 
-void ThreadPool::run(int64_t n, ItemFn fn) {
-  fn_ = fn;
-  n_items_ = n;
-  error_ = nullptr;
-  next_.store(0);
-  open_.store(true);
-  lending_->open_loops_.fetch_add(1);
-  epoch_.fetch_add(1);
-  if (sleepers_.load() > 0) epoch_.notify_all();
-  lending_->announce();
+bool Loop::work() {
+  if (!join()) return false;
+  bool worked = false;
+  while (work_one()) worked = true;
+  leave();
+  return worked;
+}
 
-  while (work_one()) {
-  }
-  lending_->open_loops_.fetch_sub(1);
-  open_.store(false);
-  // Whoever is inside finishes the item it has.
-  if (!spin_until([&] { return inside_.load() == 0; })) {
-    for (int inside = inside_.load(); inside != 0; inside = inside_.load()) inside_.wait(inside);
-  }
+void Loop::wait_until_idle() {
+  if (spin_until([&] { return idle(); })) return;
+  for (int inside = inside_.load(); inside != 0; inside = inside_.load()) inside_.wait(inside);
+}
+
+void Loop::raise() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+// ---- ThreadPool
+
+ThreadPool::ThreadPool(std::vector<int> cores, int threads, std::shared_ptr<CoreLending> lending)
+    : cores_(std::move(cores)),
+      threads_(std::max(1, threads)),
+      lending_(std::move(lending)),
+      loops_(static_cast<size_t>(threads_)) {
+  for (int i = 1; i < threads_; ++i) {
+    workers_.emplace_back([this, i] { worker(static_cast<size_t>(i)); });
+  }
+  lending_->add(*this);
+}
+
+ThreadPool::~ThreadPool() {
+  lending_->remove(*this);
+  stopping_ = true;
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  for (std::thread& thread : workers_) thread.join();
+  for (const Loop& loop : loops_) {
+    while (!loop.idle()) std::this_thread::yield();  // a guest that found nothing to do
+  }
+  lending_->remove(*this);  // and it is past its leave()
+}
+
+int ThreadPool::width() const { return threads_ + (lending_->n_pools_ > 1 ? 1 : 0); }
+
+std::vector<int> ThreadPool::cores_of(size_t thread) const {
+  if (cores_.size() < static_cast<size_t>(threads_)) return cores_;  // left to the system
+  return {cores_[thread]};
+}
+
+void ThreadPool::pin_calling_thread() const { pin_this_thread(cores_of(0)); }
+
+Loop* ThreadPool::join() {
+  const auto open =
+      std::find_if(loops_.begin(), loops_.end(), [](Loop& loop) { return loop.join(); });
+  return open == loops_.end() ? nullptr : &*open;
+}
+
+bool ThreadPool::help() {
+  return std::any_of(loops_.begin(), loops_.end(), [](Loop& loop) { return loop.work(); });
+}
+
+void ThreadPool::announce() {
+  epoch_.fetch_add(1);
+  if (sleepers_.load() > 0) epoch_.notify_all();
+}
+
+void ThreadPool::run(int64_t n, ItemFn fn) {
+  Loop& loop = loops_[thread_index];
+  loop.start(n, fn);
+  lending_->open_loops_.fetch_add(1);
+  announce();
+  lending_->announce();
+  while (loop.work_one()) {
+  }
+  lending_->open_loops_.fetch_sub(1);
+  loop.close();
+  loop.wait_until_idle();
+  loop.raise();
+}
+
+void ThreadPool::run_parts_together(int64_t n, ItemFn part) {
+  parts_.start(n, part);
+  announce();
+  while (parts_.work_one()) {
+  }
+  parts_.close();
+  while (!parts_.idle()) {
+    if (!help()) std::this_thread::yield();
+  }
+  parts_.raise();
+}
+
 void ThreadPool::worker(size_t index) {
+  thread_index = index;
   pin_this_thread(cores_of(index));
   uint32_t seen = 0;
   while (true) {
@@ -217,10 +270,8 @@ void ThreadPool::worker(size_t index) {
     }
     seen = epoch_.load();
     if (stopping_) return;
-    if (!join()) continue;
-    while (work_one()) {
+    while (parts_.work() || help()) {
     }
-    leave();
   }
 }
 

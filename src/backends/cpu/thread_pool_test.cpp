@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -35,6 +36,43 @@ TEST(ThreadPool, AnItemsErrorReachesTheCaller) {
   done = 0;
   pool.parallel_for(100, [&](int64_t) { ++done; });  // and the pool goes on
   EXPECT_EQ(done, 100);
+}
+
+// Loops inside parts: every item once, whoever helps.
+TEST(ThreadPool, PartsHaveLoopsOfTheirOwn) {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool({}, threads, std::make_shared<CoreLending>());
+    for (const int64_t n_parts : {0, 1, 2, 7}) {
+      constexpr int64_t kItems = 40;
+      std::vector<std::atomic<int>> done(static_cast<size_t>(n_parts * kItems));
+      pool.run_parts(n_parts, [&](int64_t part) {
+        for (int round = 0; round < 10 * (part + 1); ++round) {
+          pool.parallel_for(kItems,
+                            [&](int64_t i) { ++done[static_cast<size_t>(part * kItems + i)]; });
+          for (int64_t i = 0; i < kItems; ++i) {
+            ASSERT_EQ(done[static_cast<size_t>(part * kItems + i)], round + 1);
+          }
+        }
+      });
+      for (int64_t part = 0; part < n_parts; ++part) {
+        EXPECT_EQ(done[static_cast<size_t>(part * kItems)], 10 * (part + 1));
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, APartsErrorReachesTheCaller) {
+  ThreadPool pool({}, 3, std::make_shared<CoreLending>());
+  EXPECT_THROW(pool.run_parts(3,
+                              [&](int64_t part) {
+                                pool.parallel_for(100, [&](int64_t i) {
+                                  if (part == 1 && i == 50) throw std::runtime_error("item 50");
+                                });
+                              }),
+               std::runtime_error);
+  std::atomic<int64_t> done{0};
+  pool.run_parts(3, [&](int64_t) { pool.parallel_for(10, [&](int64_t) { ++done; }); });
+  EXPECT_EQ(done, 30);
 }
 
 TEST(ThreadPool, ScratchBelongsToTheThread) {
@@ -76,6 +114,30 @@ TEST(CoreLending, AnIdleThreadTakesItemsOfABusyPool) {
     if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // let it sleep
   }
   EXPECT_EQ(threads.size(), 2U);
+  stop = true;
+  lending->wake();
+  helper.join();
+}
+
+TEST(CoreLending, AGuestTakesItemsOfAPartsLoop) {
+  const auto lending = std::make_shared<CoreLending>();
+  ThreadPool busy({}, 2, lending);
+  ThreadPool idle({}, 1, lending);
+  std::atomic<bool> stop{false};
+  std::thread helper([&] { EXPECT_TRUE(lending->help_until(idle, [&] { return stop.load(); })); });
+  std::atomic<int64_t> by_helper{0};
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int64_t> sum{0};
+    busy.run_parts(2, [&](int64_t) {
+      busy.parallel_for(50, [&](int64_t i) {
+        sum += i;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        if (std::this_thread::get_id() == helper.get_id()) ++by_helper;
+      });
+    });
+    ASSERT_EQ(sum, 50 * 49);
+  }
+  EXPECT_GT(by_helper, 0);
   stop = true;
   lending->wake();
   helper.join();
