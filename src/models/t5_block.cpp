@@ -127,8 +127,8 @@ void DecoderBlock::forward(ops::Workspace& workspace, const StepBatch& step,
     cross_attention_.keep(workspace, source, step.source_slots, *cross_cache_);
   }
   RelativeBias& bias = own_bias_ ? *own_bias_ : *shared_bias;
-  self_attention_.forward(workspace, step, tiles, bias.table(workspace.device(), tiles.max_len),
-                          hidden, self_cache_.get());
+  bias.fit(workspace.device(), tiles.max_len);
+  self_attention_.forward(workspace, step, tiles, bias.table(), hidden, self_cache_.get());
   if (tiles.tiles.empty()) return;
   cross_attention_.forward(workspace, tiles, hidden, *cross_cache_);
   feed_forward_.forward(workspace, hidden);
