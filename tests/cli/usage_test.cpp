@@ -45,7 +45,9 @@ TEST_F(Usage, NamesWhatIsUnknown) {
     EXPECT_THAT(outcome.err, HasSubstr(text));
     EXPECT_THAT(outcome.out, IsEmpty());
   };
-  says({}, "no command is given; there are embed, generate, score, plan, tokenize, info, devices, merge");
+  says({},
+       "no command is given; there are embed, generate, score, plan, tokenize, info, devices, "
+       "merge");
   says({"embd"}, "embd: no such command; there are embed, generate");
   says({"embed", "--modle", "x"}, "--modle: no such option; quintet embed --help lists them");
   says({"devices", "twice"}, "twice: nothing is known to do with it");
