@@ -117,7 +117,7 @@ struct PretrainedLanguageModel::Impl {
   std::vector<OutputRows> run(std::vector<ForwardBatch> batches, const std::vector<size_t>& n_rows);
 };
 
-// A decoder alone counts positions over the whole row: those before the first unmasked id, too.
+// A decoder alone counts positions over the whole row, masked ids too.
 ForwardItem PretrainedLanguageModel::Impl::forward_item(const Ids& input_ids, const Mask& mask,
                                                         const Ids& decoder_ids, size_t i) const {
   ForwardItem item;
@@ -128,9 +128,9 @@ ForwardItem PretrainedLanguageModel::Impl::forward_item(const Ids& input_ids, co
   }
   item.decoder = sequence(input_ids, mask, i);
   if (mask.empty()) return item;
-  const auto first = std::ranges::find_if(mask[i], [](uint8_t bit) { return bit != 0; });
-  for (int32_t& position : item.decoder.positions) {
-    position += static_cast<int32_t>(first - mask[i].begin());
+  item.decoder.positions.clear();
+  for (size_t place = 0; place < mask[i].size(); ++place) {
+    if (mask[i][place] != 0) item.decoder.positions.push_back(static_cast<int32_t>(place));
   }
   return item;
 }
