@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "engine/batch_error.h"
 #include "engine/feeder.h"
 #include "engine/identity.h"
 #include "engine/loaded_encoder.h"
@@ -60,7 +61,6 @@ class EmbedJob {
   void compute(EmbedResult& result, Clock::time_point first_record);
   void deliver(const BatchResult& result);
   JobProgress progress(uint64_t tokens_done, double seconds) const;
-  [[noreturn]] void name_records(const BatchError& error) const;
   void note(const std::string& line) const {
     if (events_.on_note) events_.on_note(line);
   }
@@ -196,18 +196,6 @@ void EmbedJob::deliver(const BatchResult& result) {
   }
 }
 
-void EmbedJob::name_records(const BatchError& error) const {
-  std::string ids;
-  for (const uint64_t ordinal : error.ordinals()) {
-    if (ids.size() > 200) {
-      ids += ", ...";
-      break;
-    }
-    ids += (ids.empty() ? "'" : ", '") + sink_->id_of(ordinal) + "'";
-  }
-  fail(error.kind(), "{} (while computing the records {})", error.what(), ids);
-}
-
 // What has been read is ahead of what is finished by the records under way, in tokens.
 JobProgress EmbedJob::progress(uint64_t tokens_done, double seconds) const {
   const SinkCounts counts = sink_->counts();
@@ -248,7 +236,7 @@ void EmbedJob::compute(EmbedResult& result, Clock::time_point first_record) {
   } catch (const BatchError& error) {
     pipeline_->abort();
     reading.join();
-    name_records(error);
+    fail_with_records(error, [this](uint64_t ordinal) { return sink_->id_of(ordinal); });
   } catch (...) {
     pipeline_->abort();
     throw;

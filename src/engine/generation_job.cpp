@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "engine/batch_error.h"
 #include "engine/identity.h"
 #include "engine/layout.h"
 #include "engine/stage_stats.h"
@@ -131,19 +132,6 @@ void GenerationJob::load() {
   ring_ = loaded_->start({.lend = options_.lend_cores, .trace = trace_.get()});
 }
 
-void GenerationJob::name_records(const BatchError& error) const {
-  std::string ids;
-  for (const uint64_t ordinal : error.ordinals()) {
-    if (ids.size() > 200) {
-      ids += ", ...";
-      break;
-    }
-    ids += (ids.empty() ? "'" : ", '") + job_->lines().id_of(ordinal) + "'";
-  }
-  fail(error.kind(), "{}{}", error.what(),
-       ids.empty() ? "" : fmt::format(" (while computing the records {})", ids));
-}
-
 LineJobResult GenerationJob::run(Clock::time_point started) {
   LineJobResult result;
   if (!prepare(result)) return result;
@@ -154,7 +142,7 @@ LineJobResult GenerationJob::run(Clock::time_point started) {
     compute(result);
   } catch (const BatchError& error) {
     job_->flush();
-    name_records(error);
+    fail_with_records(error, [this](uint64_t ordinal) { return job_->lines().id_of(ordinal); });
   } catch (...) {
     job_->flush();
     throw;

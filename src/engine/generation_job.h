@@ -60,7 +60,6 @@ class GenerationJob {
  private:
   bool prepare(LineJobResult& result);
   void load();
-  [[noreturn]] void name_records(const BatchError& error) const;
 
   const Options& options_;
   const GenerateEvents& events_;
