@@ -179,7 +179,6 @@ int run_line_command(LineCommand run, const Options& options, const Invocation& 
   }
   if (options.stream) events.on_text = [](const std::string& text) { print(text); };
   const LineJobResult result = run(options, events, stop_asked, invocation.started);
-  if (options.stream) print("\n");
   bar.clear();
   if (!options.stats.empty()) write_file(options.stats, stats_json(result));
   if (!options.quiet) print_summary(options, result, unit);

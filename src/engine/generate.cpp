@@ -29,16 +29,17 @@ class GenerateJob : public GenerationJob {
  protected:
   std::string kind() const override { return "generate"; }
   bool scores() const override { return false; }
+  void check() override;
   void compute(LineJobResult& result) override;
 
  private:
   std::optional<GenerationTask> next_task();
   std::string lines_of(const GenerationResult& result) const;
-  void stream(int32_t token);
+  void deliver(GenerationResult result);
+  void stream(Generator& generator);
 
   const GenerateEvents& events_;
   std::unordered_map<uint64_t, std::string> ids_;  // of the records under way
-  std::unique_ptr<StreamDecoder> stream_;
   uint64_t records_done_ = 0;
   uint64_t prompt_tokens_ = 0;
   uint64_t new_tokens_ = 0;
@@ -99,41 +100,57 @@ std::string GenerateJob::lines_of(const GenerationResult& result) const {
   return lines;
 }
 
-void GenerateJob::stream(int32_t token) {
-  if (stream_ == nullptr) return;
-  events_.on_text(stream_->push(token));
+void GenerateJob::check() {
+  const bool has_tokenizer = prompts().tokenizer() != nullptr;
+  if (!config().stop_strings.empty() && !has_tokenizer) {
+    fail(ErrorKind::kUsage, "stop_strings need the files of a tokenizer in {}", options().model);
+  }
+  if (!options().stream) return;
+  if (!has_tokenizer) {
+    fail(ErrorKind::kUsage, "--stream needs the files of a tokenizer in {}", options().model);
+  }
+  if (config().num_beams > 1 || config().num_return_sequences > 1) {
+    fail(ErrorKind::kUsage, "--stream is for one sequence, not for beams or several results");
+  }
+}
+
+void GenerateJob::deliver(GenerationResult result) {
+  for (const Generated& sequence : result.sequences) new_tokens_ += sequence.ids.size();
+  if (result.rejected.empty()) {
+    job().lines().complete(result.ordinal, lines_of(result));
+  } else {
+    job().lines().reject(result.ordinal, std::move(result.rejected));
+  }
+  ids_.erase(result.ordinal);
+  job().show_progress(new_tokens_, ++records_done_);
+}
+
+// One record after the other, its text as it comes and a newline behind it.
+void GenerateJob::stream(Generator& generator) {
+  while (!stop()) {
+    std::optional<GenerationTask> task = next_task();
+    if (!task) return;
+    StreamDecoder text = prompts().tokenizer()->stream_decoder(
+        {.skip_special_tokens = options().skip_special_tokens});
+    Generator::Events events;
+    events.next = [&] { return std::exchange(task, std::nullopt); };
+    events.done = [&](GenerationResult result) { deliver(std::move(result)); };
+    events.token = [&](uint64_t /*ordinal*/, int32_t token) { events_.on_text(text.push(token)); };
+    generator.run(events, stop());
+    events_.on_text(text.flush() + "\n");
+  }
 }
 
 void GenerateJob::compute(LineJobResult& result) {
+  Generator generator(ring(), layout().generator());
   if (options().stream) {
-    if (prompts().tokenizer() == nullptr) {
-      fail(ErrorKind::kUsage, "--stream needs the files of a tokenizer in {}", options().model);
-    }
-    if (config().num_beams > 1 || config().num_return_sequences > 1) {
-      fail(ErrorKind::kUsage, "--stream is for one sequence, not for beams or several results");
-    }
-    stream_ = std::make_unique<StreamDecoder>(prompts().tokenizer()->stream_decoder(
-        {.skip_special_tokens = options().skip_special_tokens}));
+    stream(generator);
+  } else {
+    Generator::Events events;
+    events.next = [&] { return next_task(); };
+    events.done = [&](GenerationResult done) { deliver(std::move(done)); };
+    generator.run(events, stop());
   }
-  GeneratorOptions generator_options = layout().generator();
-  Generator generator(ring(), generator_options);
-  Generator::Events events;
-  events.next = [&] { return next_task(); };
-  events.done = [&](GenerationResult done) {
-    for (const Generated& sequence : done.sequences) new_tokens_ += sequence.ids.size();
-    if (done.rejected.empty()) {
-      job().lines().complete(done.ordinal, lines_of(done));
-    } else {
-      job().lines().reject(done.ordinal, std::move(done.rejected));
-    }
-    ids_.erase(done.ordinal);
-    job().show_progress(new_tokens_, ++records_done_);
-  };
-  if (stream_ != nullptr && events_.on_text) {
-    events.token = [&](uint64_t /*ordinal*/, int32_t token) { stream(token); };
-  }
-  generator.run(events, stop());
-  if (stream_ != nullptr) events_.on_text(stream_->flush());
   result.prompt_tokens = prompt_tokens_;
   result.new_tokens = new_tokens_;
 }

@@ -23,7 +23,7 @@ namespace quintet {
 
 struct GenerateEvents : LineJob::Events {
   std::function<void(const GenerationLayout&)> on_layout = {};  // before any weight is read
-  std::function<void(const std::string&)> on_text = {};         // --stream: what is final so far
+  std::function<void(const std::string&)> on_text = {};         // of --stream, as it comes
 };
 
 struct LineJobResult {

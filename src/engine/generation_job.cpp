@@ -104,6 +104,7 @@ bool GenerationJob::prepare(LineJobResult& result) {
   folder_ = GenerationFolder::open(options_.model);
   config_ = generation_config_of(options_, folder_);
   prompts_ = std::make_unique<PromptReader>(options_, job_->format(), folder_, config_);
+  check();
   const DType dtype = options_.dtype.value_or(folder_.stored_dtype());
   const std::string identity =
       generation_identity(options_, kind(), *folder_.checkpoint, prompts_->reading(), dtype);

@@ -45,6 +45,8 @@ class GenerationJob {
  protected:
   virtual std::string kind() const = 0;  // the command's name
   virtual bool scores() const = 0;       // no token is generated
+  // Refuses what cannot be; nothing has been written or loaded yet.
+  virtual void check() = 0;
   // Takes records from job() until there are none or stop(), and completes each of them.
   virtual void compute(LineJobResult& result) = 0;
 

@@ -36,6 +36,7 @@ class ScoreJob : public GenerationJob {
  protected:
   std::string kind() const override { return "score"; }
   bool scores() const override { return true; }
+  void check() override { read_choices(); }
   void compute(LineJobResult& result) override;
 
  private:
@@ -226,7 +227,6 @@ void ScoreJob::deliver(const StepResult& result) {
 }
 
 void ScoreJob::compute(LineJobResult& result) {
-  read_choices();
   const auto n_slots = static_cast<int32_t>(layout().plan.n_groups);
   pages_per_slot_ = layout().plan.cross_pages / n_slots;
   for (int32_t slot = 0; slot < n_slots; ++slot) free_slots_.push_back(slot);

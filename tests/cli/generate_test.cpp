@@ -209,6 +209,21 @@ TEST_F(Generate, OptionsThatCannotBe) {
       AllOf(HasSubstr("decoder"), HasSubstr("1")));
 }
 
+// The example checkpoint is an encoder; the decoders of the fixtures have no tokenizer.
+TEST_F(Generate, WhatNeedsATokenizerIsRefusedWithoutOne) {
+  const std::string input = "{\"input_ids\": [3]}\n";
+  EXPECT_THAT(run("generate", "gpt2", input, {"--stream"}).err, HasSubstr("tokenizer"));
+  const std::string config = (folder_ / "options.json").string();
+  write_file(config, R"({"stop_strings": ["x"]})");
+  EXPECT_THAT(run("generate", "gpt2", input, {"--generation-config", config}).err,
+              HasSubstr("tokenizer"));
+  EXPECT_THAT(run("score", "gpt2", input, {"--choices", "a,b"}).err, HasSubstr("tokenizer"));
+  EXPECT_THAT(run_quintet({"generate", "--model", example_model().string(), "--input", "-",
+                           "--output", "-"})
+                  .err,
+              HasSubstr("decoder"));
+}
+
 TEST_F(Generate, PlanTellsCachesBeforehand) {
   const Outcome plan = run_quintet({"plan", "--model", decoder_fixture("t5").string(),
                                     "--max-new-tokens", "50", "--num-beams", "4", "--json"});
