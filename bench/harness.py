@@ -145,8 +145,8 @@ def weight_bytes(model):
 # ---- runs of quintet
 
 
-def quintet_together(jobs):
-    """Runs `quintet embed` once per job (model, input, options), all at the same time.
+def quintet_together(jobs, verb="embed"):
+    """Runs `quintet embed` (or another verb) once per job (model, input, options), all at the same time.
 
     An option "output" names the file to keep; the rest are passed on: {"devices": "cpu[0]"}.
     Returns each run's --stats with peak_rss_bytes, as the kernel counted it, and wall_seconds.
@@ -156,13 +156,13 @@ def quintet_together(jobs):
         for i, (model, data, options) in enumerate(jobs):
             options = {
                 "dtype": "float32",
-                "output": f"{folder}/{i}.safetensors",
+                "output": f"{folder}/{i}." + ("safetensors" if verb == "embed" else "jsonl"),
                 "stats": f"{folder}/{i}.json",
                 **options,
             }
             command = [
                 str(QUINTET),
-                "embed",
+                verb,
                 "--model",
                 str(model),
                 "--input",
@@ -197,8 +197,8 @@ def finish_quintet(process, command, options, errors, since):
     }
 
 
-def quintet(model, data, **options):
-    return quintet_together([(model, data, options)])[0]
+def quintet(model, data, verb="embed", **options):
+    return quintet_together([(model, data, options)], verb)[0]
 
 
 # ---- rounds, tables, results

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import T5Config, T5EncoderModel, T5ForConditionalGeneration
 
 import harness
 
@@ -18,6 +19,18 @@ MODELS = {
     "t5-small-enc": SMALL,  # T5-small's encoder, whole
     "prott5-6L": PROTT5,  # ProtT5-XL's encoder, 6 of its 24 blocks
     "prott5-1L": {**PROTT5, "num_layers": 1},  # one block: memory of long sequences elsewhere
+}
+T5_BASE = dict(vocab_size=32128, d_model=768, d_ff=2048, d_kv=64, num_heads=12, num_layers=12)
+DECODERS = {  # name: its model, untrained
+    "t5-base": lambda: T5ForConditionalGeneration(
+        T5Config(
+            **T5_BASE,
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+            decoder_start_token_id=0,
+        )
+    ),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config()),  # 124M
 }
 
 
@@ -30,6 +43,7 @@ def inputs():
         "proteins": harness.token_ids(proteins, 23),  # the 20 amino acids
         "long4000": harness.token_ids([4000], 23),
         "long8000": harness.token_ids([8000], 23),
+        "prompts": [row[:-1] for row in harness.token_ids([12 + 4 * i for i in range(32)], 32000)],
         "titin": harness.token_ids([34351], 23),  # the longest human protein
     }
 
@@ -58,24 +72,29 @@ def save_tokenizer(folder, vocab_size):
     ).save_pretrained(folder)
 
 
-def make(folder, shape):
+def encoder(shape):
+    return T5EncoderModel(T5Config(**shape, feed_forward_proj="relu", dropout_rate=0.0))
+
+
+def make(folder, name):
     torch.manual_seed(20)
-    model = T5EncoderModel(T5Config(**shape, feed_forward_proj="relu", dropout_rate=0.0)).eval()
-    randomize(model)
+    model = DECODERS[name]() if name in DECODERS else encoder(MODELS[name])
+    randomize(model.eval())
     model.save_pretrained(folder, max_shard_size="100GB")
-    save_tokenizer(folder, shape["vocab_size"])
+    save_tokenizer(folder, model.config.vocab_size)
     print(f"{folder}: {sum(p.numel() for p in model.parameters()) / 1e6:.1f} million parameters")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=harness.REPO / "build/bench")
-    parser.add_argument("names", nargs="*", default=list(MODELS), help=f"of {', '.join(MODELS)}")
+    known = [*MODELS, *DECODERS]
+    parser.add_argument("names", nargs="*", default=known, help=f"of {', '.join(known)}")
     args = parser.parse_args()
-    if unknown := set(args.names) - set(MODELS):
-        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    if unknown := set(args.names) - set(known):
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(known)}")
     for name in args.names:
-        make(args.work / "models" / name, MODELS[name])
+        make(args.work / "models" / name, name)
     for name, ids in inputs().items():
         path = harness.write_ids(args.work / "inputs" / f"{name}.jsonl", ids)
         print(f"{path}: {len(ids)} sequences, {sum(map(len, ids))} tokens")

@@ -37,7 +37,7 @@ class Run {
     while (RingResult result = ring_.wait()) {
       if (stop_) continue;  // until nothing is under way
       if (result.encode != nullptr) {
-        intake_.take(std::move(*result.encode));
+        intake_.take(*result.encode);
       } else {
         advance(groups_[result.step->tag], *result.step);
       }

@@ -116,7 +116,7 @@ void Intake::submit_encodes() {
   }
 }
 
-void Intake::take(EncodeResult encoded) {
+void Intake::take(const EncodeResult& encoded) {
   --n_encoding_;
   const MicroBatch& batch = encoded.batch;
   for (size_t s = 0; s < batch.ordinals.size(); ++s) {

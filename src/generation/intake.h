@@ -36,7 +36,7 @@ class Intake {
   // group's. Starts again only when half a group's are left, so that encodes are of some size.
   // Hands what is refused to `done`.
   void fill(int64_t free_places);
-  void take(EncodeResult encoded);
+  void take(const EncodeResult& encoded);
   WaitingRecord* first_ready();  // null: none
   void drop_first_ready();       // it has got its place
 

@@ -45,7 +45,7 @@ void check_cache(std::string_view op, const StepBatch& step, const StepTiles& ti
 // K and V of all rows, [n_rows, 2 * inner].
 Tensor keys_and_values(Workspace& workspace, const StepTiles& tiles, const Tensor& hidden,
                        const StepAttentionWeights& weights) {
-  const Tensor key_value = workspace.get(Slot::kKeyValue, hidden.rows(), weights.kv.d_out());
+  Tensor key_value = workspace.get(Slot::kKeyValue, hidden.rows(), weights.kv.d_out());
   const Tensor norms = workspace.get(Slot::kNorm, tiles.tiles.front().n_rows, hidden.cols());
   for (const StepTile& tile : tiles.tiles) {
     const Tensor x = norms.rows(0, tile.n_rows);

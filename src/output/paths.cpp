@@ -88,6 +88,7 @@ std::vector<NamedPath> output_files(const OutputOptions& options) {
     suffixes.push_back(fmt::format("{}{}", kPartialSuffix, suffix));
   }
   std::vector<NamedPath> files;
+  files.reserve(suffixes.size());
   for (const auto& suffix : suffixes) {
     files.push_back({.option = "--output", .path = with_suffix(options.path, suffix)});
   }

@@ -41,7 +41,7 @@ void check_speed(const DeviceSpec& device) {
 
 StageModel::StageModel(const StackCost& cost, const std::vector<DeviceSpec>& devices,
                        const LengthProfile& profile)
-    : cost_(cost), devices_(devices), profile_(profile), bytes_(cost) {
+    : devices_(devices), profile_(profile), bytes_(cost) {
   read_profile();
   for (const DeviceSpec& device : devices) {
     check_speed(device);

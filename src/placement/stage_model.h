@@ -41,7 +41,6 @@ class StageModel {
  private:
   void read_profile();
 
-  const StackCost& cost_;
   const std::vector<DeviceSpec>& devices_;
   const LengthProfile& profile_;
   double mean_keys_ = 0;
