@@ -10,7 +10,7 @@ namespace quintet {
 
 std::unique_ptr<KvCache> CpuDevice::make_kv_cache(const KvShape& shape, int64_t n_pages) {
   assert(n_pages >= 0 && shape.n_heads > 0 && shape.d_kv > 0);
-  return std::make_unique<CpuKvCache>(shape, n_pages, *memory_, this);
+  return std::make_unique<CpuKvCache>(shape, n_pages, *memory_, pool_, this);
 }
 
 void CpuDevice::kv_copy(std::span<const PageCopy> copies, KvCache& cache) {

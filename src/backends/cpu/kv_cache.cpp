@@ -13,12 +13,17 @@ constexpr int64_t kItemsPerThread = 16;  // so that threads end at about the sam
 
 }  // namespace
 
-CpuKvCache::CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, const void* owner)
+CpuKvCache::CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, ThreadPool& pool,
+                       const void* owner)
     : shape_(shape),
       n_pages_(n_pages),
       buffer_(memory.allocate(static_cast<size_t>(n_pages * shape.bytes_per_page()))),
       data_(static_cast<float*>(buffer_->host())),
-      owner_(owner) {}
+      owner_(owner) {
+  pool.parallel_for(n_pages, [&](int64_t page) {
+    std::fill_n(data_ + page * page_floats(), page_floats(), 0.0F);
+  });
+}
 
 // Each item copies its head's part of all pages in order.
 void run_kv_copy(std::span<const PageCopy> copies, const CpuKvCache& cache, ThreadPool& pool) {

@@ -14,7 +14,10 @@ namespace quintet {
 
 class CpuKvCache final : public KvCache {
  public:
-  CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, const void* owner);
+  // All of its memory is there at once, written to by the pool's threads: no step waits for the
+  // system to find and clear pages, and what is planned is what is used.
+  CpuKvCache(const KvShape& shape, int64_t n_pages, CpuMemory& memory, ThreadPool& pool,
+             const void* owner);
 
   KvShape shape() const override { return shape_; }
   int64_t n_pages() const override { return n_pages_; }
