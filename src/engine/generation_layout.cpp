@@ -1,5 +1,7 @@
 #include "engine/generation_layout.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -93,6 +95,7 @@ GenerationLayout make_generation_layout(const GenerationFolder& folder, const Op
     }
   }
   DeviceChoice devices = choose_devices(options, map_option, layout.dtype);
+  ::malloc_trim(0);  // what reading the tokenizer's files took for a moment does not count
   devices.specs.front().fixed_bytes =
       resident_bytes() + host_bytes({.d_model = folder.decoder->d_model(),
                                      .batch_rows = layout.profile.prompt_tokens_per_step,

@@ -61,6 +61,7 @@ std::string model_identity(const Options& options, const Checkpoint& checkpoint)
     size_t bytes = size_of(view.dtype);
     for (const int64_t extent : view.shape) bytes *= static_cast<size_t>(extent);
     hash.add_samples(view.data, bytes);
+    view.release_rows(0, view.rows());
   }
   return hash.text();
 }
