@@ -22,6 +22,7 @@ demo: build
 	@scripts/demo.sh "$(BUILD)/quintet"
 
 test: build
+	@scripts/install-deps.sh pocl-opencl-icd
 	@ctest --preset release --parallel 2
 
 bench: deps

@@ -6,6 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config ccache
   libhwy-dev nlohmann-json3-dev libcli11-dev libfmt-dev libhdf5-dev hdf5-tools
+  opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
   zlib1g-dev libhwloc-dev libxxhash-dev libmd-dev libutf8proc-dev libre2-dev libgtest-dev libgmock-dev
   "$@"
 )

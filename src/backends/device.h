@@ -109,8 +109,23 @@ class Device {
   // other device of which this is true. Such tensors pass between stages as pointers, so the last
   // to drop one may be another thread than the device's own.
   virtual bool host_memory() const { return false; }
-  virtual void wait() = 0;         // until all earlier calls are done; throws what they threw
-  virtual void empty_cache() = 0;  // gives memory kept for reuse back to the system
+  virtual void wait() = 0;  // until all earlier calls are done; throws what they threw
+
+  // An asynchronous device (a command queue) returns from its ops before they are done, and moves
+  // data beside them: upload() into a tensor fresh from allocate() does not wait for earlier ops.
+  // Whoever drives it gives it the next micro-batch while one is under way.
+  virtual bool asynchronous() const { return false; }
+  virtual uint64_t mark() { return 0; }  // stands for all calls so far
+  // Until the calls before `mark` are done, whatever was called since; throws what they threw.
+  virtual void wait_for(uint64_t /*mark*/) { wait(); }
+  // download() of what src holds once the calls before `mark` are done, beside calls made since,
+  // of which none may write to src.
+  virtual void download_at(uint64_t mark, const Tensor& src, void* host) {
+    wait_for(mark);
+    download(src, host);
+  }
+
+  virtual void empty_cache() = 0;               // gives memory kept for reuse back to the system
   virtual void manual_seed(uint64_t seed) = 0;  // of what the device draws
 
   // Called once, on the thread that will drive the device, before its first op: a CPU device pins

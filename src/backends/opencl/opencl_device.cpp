@@ -1,0 +1,3 @@
+#include "backends/opencl/opencl_device.h"
+
+#include "backends/opencl/queue_session.h"
