@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -83,15 +82,6 @@ void write_speed(const fs::path& file, const CalibrationKey& key, const DeviceSp
 }
 
 }  // namespace
-
-fs::path cache_folder() {
-  // The XDG specification asks for absolute paths and to ignore others.
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && fs::path(xdg).is_absolute()) return fs::path(xdg) / "quintet";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && fs::path(home).is_absolute()) return fs::path(home) / ".cache" / "quintet";
-  return {};
-}
 
 DeviceSpeed calibrate(const CalibrationKey& key, const std::function<DeviceSpeed()>& measure,
                       const fs::path& folder) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "core/cache_folder.h"
 #include "core/device_speed.h"
 
 namespace quintet {
@@ -16,9 +17,6 @@ struct CalibrationKey {
   int threads = 0;
   std::string version;  // of the library
 };
-
-// $XDG_CACHE_HOME/quintet or ~/.cache/quintet; empty where neither is known: nothing is cached.
-std::filesystem::path cache_folder();
 
 // The speed kept for `key`, or else what `measure` gives, which is then kept. A cache that cannot
 // be read or written, or holds nonsense, is as good as none: only `measure` throws.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/device.h"
 #include "backends/opencl/opencl.h"
 #include "quintet/devices.h"
 
@@ -26,6 +27,11 @@ std::vector<FoundDevice> all_devices();
 // there is, or says in how many parts a device can be divided.
 std::vector<FoundDevice> find_devices(const std::string& name);
 bool share_hardware(const FoundDevice& first, const FoundDevice& second);
+
+// Whether its memory is the main memory: a processor, or a GPU without memory of its own.
+bool uses_host_memory(const cl::Device& device);
+// total and free of a device whose memory is that pool: OpenCL does not say what others use.
+MemoryInfo free_memory(const cl::Device& device, const std::string& pool);
 
 }  // namespace quintet::opencl
 

@@ -1,14 +1,91 @@
 // The Session over real queues: one for ops, one for copies beside them; memory counted and kept
 // for reuse; kernels from the cache on disk.
+//
+// Every op has a ticket, counted up. Now and then a marker goes into the queue of ops: what waits
+// for a ticket waits for the first marker at or behind it.
 #ifndef QUINTET_BACKENDS_OPENCL_QUEUE_SESSION_H_
 #define QUINTET_BACKENDS_OPENCL_QUEUE_SESSION_H_
 
+#include <cstddef>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/device_memory.h"
 #include "backends/opencl/platforms.h"
+#include "backends/opencl/programs.h"
 #include "backends/opencl/session.h"
 
 namespace quintet::opencl {
 
-class QueueSession : public Session {};
+struct SessionOptions {
+  std::filesystem::path kernel_folder;  // binaries of kernels; empty: none are kept
+  // Copies go through pinned memory piece by piece; unset: where the device has its own memory.
+  std::optional<bool> pinned_copies = {};
+};
+
+class QueueSession : public Session {
+ public:
+  explicit QueueSession(const FoundDevice& device, SessionOptions options = {});
+  ~QueueSession() override;
+
+  const std::string& device_name() const override { return name_; }
+  const Limits& limits() const override { return limits_; }
+  cl::Kernel& kernel(const char* source, const char* name, const std::string& defines) override;
+  using Session::stage;
+  cl::Buffer stage(const void* values, size_t bytes) override;
+  std::shared_ptr<DeviceBuffer> allocate(size_t bytes, const std::string& what) override;
+  cl::Buffer scratch(size_t bytes) override;
+  void write(const void* host, const cl::Buffer& to, size_t offset, size_t bytes) override;
+  void read(const cl::Buffer& from, size_t offset, size_t bytes, void* host) override;
+  void copy(const cl::Buffer& from, size_t from_offset, const cl::Buffer& to, size_t to_offset,
+            size_t bytes) override;
+  void enqueue(const cl::Kernel& kernel, Range global, Range local) override;
+
+  const cl::Context& context() const { return context_; }
+
+  // As class Device has them.
+  MemoryInfo memory() const { return memory_->info(); }
+  void empty_cache();
+  void wait();
+  uint64_t mark();
+  void wait_for(uint64_t mark);
+  void upload(const void* host, const Tensor& dst);
+  void download_at(uint64_t mark, const Tensor& src, void* host);
+
+ private:
+  void set_bytes(cl::Kernel& kernel, cl_uint index, size_t bytes, const void* value) override;
+
+  struct Marker {
+    uint64_t ticket = 0;  // of the last op before it
+    cl::Event event;
+  };
+  void op_enqueued();
+  Marker marker_at(uint64_t ticket);
+  Marker put_marker();
+  uint64_t done();
+  void wait_event(const cl::Event& event);
+
+  const FoundDevice device_;
+  const std::string name_;
+  Limits limits_;
+  cl::Context context_;
+  cl::CommandQueue ops_;
+  cl::CommandQueue copies_;
+  std::shared_ptr<DeviceMemory> memory_;
+  Programs programs_;
+  std::shared_ptr<DeviceBuffer> scratch_;
+  std::mutex mutex_;  // of the markers
+  std::deque<Marker> markers_;
+  uint64_t done_ = 0;  // ops up to this ticket are done
+};
+
+Limits limits_of(const cl::Device& device);
 
 }  // namespace quintet::opencl
 
