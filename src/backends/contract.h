@@ -105,7 +105,7 @@ class Contract : public testing::TestWithParam<std::string> {
     expect_close(got, get(reference_, op(reference_)), tolerance);
   }
 
-  std::unique_ptr<Device> device_;
+  OpenedDevice device_;
   ReferenceDevice reference_;
 };
 

@@ -1,12 +1,16 @@
 #include "backends/registry.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/host_memory.h"
+#include "backends/module.h"
 #include "backends/reference/reference_device.h"
 #include "backends/topology.h"
 #include "core/error.h"
@@ -50,7 +54,7 @@ void check_cores_disjoint(const std::string& first, const std::string& second) {
 
 Backend cpu_backend() {
   Backend backend;
-  backend.prefix = "cpu";
+  backend.prefixes = {"cpu"};
   backend.list = [] {
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < machine_topology().nodes.size(); ++i) {
@@ -60,7 +64,7 @@ Backend cpu_backend() {
     return devices;
   };
   backend.find = [](const std::string& name) {
-    return describe_cpu(resolve_cpu_set(machine_topology(), name));
+    return std::vector<DeviceInfo>{describe_cpu(resolve_cpu_set(machine_topology(), name))};
   };
   backend.open = [](const std::string& name, const OpenOptions& options) {
     CpuDeviceOptions cpu;
@@ -77,7 +81,7 @@ Backend cpu_backend() {
 
 Backend reference_backend() {
   Backend backend;
-  backend.prefix = "reference";
+  backend.prefixes = {"reference"};
   backend.listed = false;
   backend.find = [](const std::string& name) {
     DeviceInfo info;
@@ -95,7 +99,7 @@ Backend reference_backend() {
     info.memory_pool = "host";
     info.description = "plain loops on one thread, the yardstick for tests";
     info.hardware = "reference on " + machine_topology().cpu_model;
-    return info;
+    return std::vector<DeviceInfo>{std::move(info)};
   };
   backend.open = [](const std::string& name, const OpenOptions&) {
     return std::make_unique<ReferenceDevice>(name);
@@ -107,44 +111,92 @@ Backend reference_backend() {
 
 struct Table {
   std::mutex mutex;
-  std::map<std::string, Backend> backends;  // by prefix
+  std::vector<Backend> backends;
+  std::map<std::string, std::string> tried;  // module files looked at; what was wrong, or empty
+  std::vector<Device*> open;
 };
 
 Table& table() {
   static Table table;
   static std::once_flag filled;
-  std::call_once(filled, [] {
-    for (Backend backend : {cpu_backend(), reference_backend()}) {
-      std::string prefix = backend.prefix;
-      table.backends.emplace(std::move(prefix), std::move(backend));
-    }
-  });
+  std::call_once(filled, [] { table.backends = {cpu_backend(), reference_backend()}; });
   return table;
-}
-
-std::vector<Backend> all_backends() {
-  Table& all = table();
-  const std::scoped_lock lock(all.mutex);
-  std::vector<Backend> backends;
-  for (const auto& [prefix, backend] : all.backends) backends.push_back(backend);
-  return backends;
 }
 
 std::string prefix_of(const std::string& name) { return name.substr(0, name.find_first_of(":[")); }
 
+bool has_prefix(const Backend& backend, const std::string& prefix) {
+  return std::ranges::find(backend.prefixes, prefix) != backend.prefixes.end();
+}
+
+std::optional<Backend> backend_with(const std::string& prefix) {
+  Table& all = table();
+  const std::scoped_lock lock(all.mutex);
+  for (const Backend& backend : all.backends) {
+    if (has_prefix(backend, prefix)) return backend;
+  }
+  return std::nullopt;
+}
+
+// Loads a module unless that was tried before; what is wrong with it is kept for messages.
+void try_module(const std::filesystem::path& file) {
+  Table& all = table();
+  {
+    const std::scoped_lock lock(all.mutex);
+    if (!all.tried.emplace(file.string(), "").second) return;
+  }
+  std::string wrong;
+  try {
+    Backend backend = load_module(file);
+    const auto is_there = [](const std::string& prefix) {
+      return backend_with(prefix).has_value();
+    };
+    if (std::ranges::none_of(backend.prefixes, is_there)) add_backend(std::move(backend));
+  } catch (const Error& error) {
+    wrong = error.what();
+  }
+  const std::scoped_lock lock(all.mutex);
+  all.tried[file.string()] = wrong;
+}
+
+std::vector<std::string> load_found_modules() {
+  for (const auto& file : module_files()) try_module(file);
+  Table& all = table();
+  const std::scoped_lock lock(all.mutex);
+  std::vector<std::string> wrong;
+  for (const auto& [file, message] : all.tried) {
+    if (!message.empty()) wrong.push_back(message);
+  }
+  return wrong;
+}
+
 Backend backend_of(const std::string& name) {
   const std::string prefix = prefix_of(name);
-  {
-    Table& all = table();
-    const std::scoped_lock lock(all.mutex);
-    const auto found = all.backends.find(prefix);
-    if (found != all.backends.end()) return found->second;
-  }
+  if (const auto backend = backend_with(prefix)) return *backend;
+  load_found_modules();
+  if (const auto backend = backend_with(prefix)) return *backend;
+  std::vector<std::string> notes;
   std::string known;
-  for (const DeviceInfo& device : list_devices()) {
+  for (const DeviceInfo& device : list_devices(&notes)) {
     known += (known.empty() ? "" : ", ") + device.name;
   }
-  fail(ErrorKind::kDevice, "{}: no such device; this machine has {}", name, known);
+  std::string message = fmt::format("{}: no such device; this machine has {}", name, known);
+  for (const std::string& note : notes) message += "; " + note;
+  throw Error(ErrorKind::kDevice, message);
+}
+
+// Visits the open devices of a backend; none is closed meanwhile. Whether there was one.
+template <typename Visit>
+bool visit_open(const Backend& backend, const Visit& visit) {
+  Table& all = table();
+  const std::scoped_lock lock(all.mutex);
+  bool any = false;
+  for (Device* device : all.open) {
+    if (!has_prefix(backend, prefix_of(device->name()))) continue;
+    visit(*device);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace
@@ -152,26 +204,114 @@ Backend backend_of(const std::string& name) {
 void add_backend(Backend backend) {
   Table& all = table();
   const std::scoped_lock lock(all.mutex);
-  std::string prefix = backend.prefix;
-  all.backends.insert_or_assign(std::move(prefix), std::move(backend));
+  std::erase_if(all.backends, [&](const Backend& other) {
+    return other.prefixes.front() == backend.prefixes.front();
+  });
+  all.backends.push_back(std::move(backend));
 }
 
-std::vector<DeviceInfo> list_devices() {
-  std::vector<DeviceInfo> devices;
-  for (const Backend& backend : all_backends()) {
-    if (!backend.listed) continue;
-    for (DeviceInfo& device : backend.list()) devices.push_back(std::move(device));
+std::string load_backend(const std::string& file) {
+  Backend backend = load_module(file);
+  std::string kind = backend.prefixes.front();
+  for (const std::string& prefix : backend.prefixes) {
+    if (prefix == "cpu" || prefix == "reference") {
+      fail(ErrorKind::kDevice, "backend module {}: '{}' is a built-in kind of device", file,
+           prefix);
+    }
   }
+  add_backend(std::move(backend));
+  return kind;
+}
+
+std::vector<DeviceInfo> list_devices(std::vector<std::string>* notes) {
+  std::vector<std::string> wrong = load_found_modules();
+  std::vector<Backend> backends;
+  {
+    Table& all = table();
+    const std::scoped_lock lock(all.mutex);
+    backends = all.backends;
+  }
+  std::vector<DeviceInfo> devices;
+  for (const Backend& backend : backends) {
+    if (!backend.listed) continue;
+    try {
+      for (DeviceInfo& device : backend.list()) devices.push_back(std::move(device));
+    } catch (const Error& error) {
+      wrong.push_back(fmt::format("{}: {}", backend.prefixes.front(), error.what()));
+    }
+  }
+  if (notes != nullptr) *notes = std::move(wrong);
   return devices;
 }
 
-DeviceInfo find_device(const std::string& name) { return backend_of(name).find(name); }
+std::vector<DeviceInfo> list_devices_of(const std::string& kind) {
+  const Backend backend = backend_of(kind);
+  if (!backend.list) {
+    fail(ErrorKind::kDevice, "{}: devices of this kind are not counted; name them", kind);
+  }
+  return backend.list();
+}
+
+std::vector<std::string> canonical_device_names(const std::string& name) {
+  std::vector<std::string> names;
+  for (DeviceInfo& device : backend_of(name).find(name)) names.push_back(std::move(device.name));
+  return names;
+}
+
+DeviceInfo find_device(const std::string& name) {
+  std::vector<DeviceInfo> found = backend_of(name).find(name);
+  if (found.size() == 1) return std::move(found.front());
+  std::string names;
+  for (const DeviceInfo& device : found) names += (names.empty() ? "" : ", ") + device.name;
+  fail(ErrorKind::kUsage, "{} stands for {} devices, and one is meant here; name one of {}", name,
+       found.size(), names);
+}
 
 std::string canonical_device_name(const std::string& name) { return find_device(name).name; }
 
-std::unique_ptr<Device> open_device(const std::string& name, OpenOptions options) {
-  const Backend backend = backend_of(name);
-  return backend.open(backend.find(name).name, options);
+OpenedDevice open_device(const std::string& name, OpenOptions options) {
+  const std::string canonical = canonical_device_name(name);
+  OpenedDevice device(backend_of(canonical).open(canonical, options).release());
+  Table& all = table();
+  const std::scoped_lock lock(all.mutex);
+  all.open.push_back(device.get());
+  return device;
+}
+
+void DeviceCloser::operator()(Device* device) const {
+  {
+    Table& all = table();
+    const std::scoped_lock lock(all.mutex);
+    std::erase(all.open, device);
+  }
+  delete device;
+}
+
+size_t device_memory_in_use(const std::string& name) {
+  const std::string canonical = canonical_device_name(name);
+  size_t bytes = 0;
+  visit_open(backend_of(canonical), [&](const Device& device) {
+    if (device.name() == canonical) bytes += device.memory().used;
+  });
+  return bytes;
+}
+
+bool manual_seed(const std::string& kind, uint64_t seed) {
+  const Backend backend = backend_of(kind);
+  if (backend.manual_seed) {
+    backend.manual_seed(seed);
+    return true;
+  }
+  return visit_open(backend, [&](Device& device) { device.manual_seed(seed); });
+}
+
+bool empty_cache(const std::string& kind) {
+  const Backend backend = backend_of(kind);
+  if (backend.empty_cache) {
+    backend.empty_cache();
+    return true;
+  }
+  return visit_open(backend, [&](Device& device) { device.empty_cache(); });
 }
 
 void check_device_list(const std::vector<std::string>& names) {
@@ -189,7 +329,7 @@ void check_device_list(const std::vector<std::string>& names) {
     const Backend backend = backend_of(names[i]);
     if (!backend.check_disjoint) continue;
     for (size_t j = 0; j < i; ++j) {
-      if (prefix_of(names[j]) == backend.prefix) backend.check_disjoint(names[j], names[i]);
+      if (has_prefix(backend, prefix_of(names[j]))) backend.check_disjoint(names[j], names[i]);
     }
   }
 }
@@ -201,7 +341,7 @@ std::vector<std::string> parse_device_list(const std::string& text) {
       fail(ErrorKind::kUsage, "'{}' has an empty device name; separate names by single commas",
            text);
     }
-    names.push_back(canonical_device_name(item));
+    for (std::string& name : canonical_device_names(item)) names.push_back(std::move(name));
   }
   check_device_list(names);
   return names;

@@ -1,64 +1,64 @@
-// From a device's name to the Device. Backends stand in a table: cpu and reference are built in, a
-// loader of modules adds more.
+// From a device's name to the Device. Backends stand in a table: cpu and reference are built in,
+// modules are loaded when one of their devices is named.
 #ifndef QUINTET_BACKENDS_REGISTRY_H_
 #define QUINTET_BACKENDS_REGISTRY_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/device.h"
+#include "quintet/devices.h"
 
 namespace quintet {
-
-// A device that exists on this machine, for `quintet devices` and for messages.
-struct DeviceInfo {
-  std::string name;         // "cpu:0"
-  std::string description;  // "NUMA node 0, cores 0-15, AMD EPYC 7763, 64.0 GiB"
-  size_t total_bytes = 0;
-  size_t free_bytes = 0;
-  int n_cores = 0;  // cores or compute units
-  // Devices of one pool share their memory: "host" for all that live in the main memory.
-  std::string memory_pool;
-  // What its speed depends on, for the calibration cache: model, number and kind of its cores.
-  std::string hardware;
-};
 
 struct OpenOptions {
   int threads = 0;  // per CPU device; 0: one per core of the device
 };
 
-// One kind of device. Names begin with `prefix`, followed by ':', '[' or nothing.
+// One kind of device. Names begin with one of `prefixes`, followed by ':', '[' or nothing.
 struct Backend {
-  std::string prefix;
-  bool listed = true;  // in list_devices(); the yardstick is not
+  std::vector<std::string> prefixes;  // the kind's own name first
+  bool listed = true;                 // in list_devices(); the yardstick is not
   std::function<std::vector<DeviceInfo>()> list;
-  // Canonical name and facts of one device; throws Error(kDevice) where there is none of that name.
-  std::function<DeviceInfo(const std::string& name)> find;
+  // The devices that a name stands for, under their one spelling: of most names one, of
+  // "opencl:0/2" two. Throws Error(kDevice) where there is none of that name.
+  std::function<std::vector<DeviceInfo>(const std::string& name)> find;
   std::function<std::unique_ptr<Device>(const std::string& canonical, const OpenOptions&)> open;
   // Throws Error(kUsage) where two different canonical names share hardware. May be empty.
   std::function<void(const std::string& first, const std::string& second)> check_disjoint;
+  // Of all devices of the kind. Where empty, those that are open are asked one by one.
+  std::function<void(uint64_t seed)> manual_seed;
+  std::function<void()> empty_cache;
 };
 
-// Adds a backend; one of the same prefix is replaced. Not to be called while devices are opened.
+// Adds a backend; of one that is there already under the same name it takes the place. Not to be
+// called while devices are opened.
 void add_backend(Backend backend);
 
-std::vector<DeviceInfo> list_devices();
+// A device, counted as open until it is dropped.
+struct DeviceCloser {
+  void operator()(Device* device) const;
+};
+using OpenedDevice = std::unique_ptr<Device, DeviceCloser>;
 
 // Names: "cpu:N" (the N-th NUMA node that has cores for this process), "cpu" (= cpu:0),
-// "cpu[0-3,6]" (those cores), "reference:0" (the slow yardstick). Throws Error(kDevice) that lists
-// what there is.
-std::unique_ptr<Device> open_device(const std::string& name, OpenOptions options = {});
-
-// The facts of one device, without opening it: list_devices() does not list every "cpu[...]".
-DeviceInfo find_device(const std::string& name);
+// "cpu[0-3,6]" (those cores), "reference:0" (the slow yardstick), and those of modules, which are
+// looked for when a name is of none of these kinds. Throws Error(kDevice) that lists what there is,
+// and Error(kUsage) where a name stands for several.
+OpenedDevice open_device(const std::string& name, OpenOptions options = {});
 
 // The canonical spelling of a device's name: "cpu" -> "cpu:0", "cpu[1,0]" -> "cpu[0-1]". Throws as
 // open_device does, without opening anything.
 std::string canonical_device_name(const std::string& name);
 
-// Throws Error(kUsage) on an empty list, a device named twice, or CPU devices that share a core.
+// The canonical spellings of all that a name stands for: "opencl:0/2" -> "opencl:0/2[0]",
+// "opencl:0/2[1]".
+std::vector<std::string> canonical_device_names(const std::string& name);
+
+// Throws Error(kUsage) on an empty list, a device named twice, or devices that share hardware.
 // `names` are canonical.
 void check_device_list(const std::vector<std::string>& names);
 

@@ -82,12 +82,12 @@ TEST(Registry, ListsThatCannotBeAreRefused) {
 
 TEST(Registry, ABackendCanBeAdded) {
   Backend backend;
-  backend.prefix = "toy";
+  backend.prefixes = {"toy"};
   backend.listed = false;
   backend.find = [](const std::string& name) {
     DeviceInfo info;
     info.name = name == "toy" ? "toy:0" : name;
-    return info;
+    return std::vector<DeviceInfo>{info};
   };
   backend.open = [](const std::string& name, const OpenOptions&) {
     return std::make_unique<ReferenceDevice>(name);

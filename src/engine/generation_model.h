@@ -47,12 +47,12 @@ class LoadedGenerationModel {
   void reserve(const CachePages& pages);
   // A ring over the stages, which it takes along and must be gone before this; called once.
   std::unique_ptr<Ring> start(RingOptions options);
-  const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  const std::vector<OpenedDevice>& devices() const { return devices_; }
 
  private:
   RingDevice& stage_on(const std::string& device, OpenOptions options);
 
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<OpenedDevice> devices_;
   std::vector<RingDevice> stages_;
   std::vector<DecoderStage*> decoder_stages_;  // those of stages_, which the ring takes along
 };

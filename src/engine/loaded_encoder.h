@@ -37,11 +37,11 @@ class LoadedEncoder {
 
   // A pipeline over the stages, which it takes along; called once.
   std::unique_ptr<Pipeline> start(const PipelineOptions& options);
-  const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  const std::vector<OpenedDevice>& devices() const { return devices_; }
 
  private:
   int64_t d_model_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<OpenedDevice> devices_;
   std::vector<PipelineStage> stages_;
 };
 

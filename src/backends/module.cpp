@@ -1,0 +1,219 @@
+#include "backends/module.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/split_list.h"
+#include "quintet/backend.h"
+
+namespace quintet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEntryPoint = "quintet_backend_v1";
+
+// What a module wrote into a field of fixed size, whether or not it ended it.
+template <size_t kSize>
+std::string text_of(const char (&field)[kSize]) {
+  return {field, strnlen(field, kSize)};
+}
+
+// Room for a module's message, empty before each call.
+class Message {
+ public:
+  char* data() { return text_.data(); }
+  std::string text() const { return {text_.data(), strnlen(text_.data(), text_.size())}; }
+
+ private:
+  std::array<char, kQuintetMessageBytes> text_{};
+};
+
+// A module's entry points, with statuses turned into errors. Copied into the functions of its
+// Backend; the library is never unloaded.
+class Module {
+ public:
+  Module(fs::path file, const QuintetBackendV1& entry) : file_(std::move(file)), entry_(&entry) {}
+
+  const QuintetBackendV1& entry() const { return *entry_; }
+
+  std::vector<DeviceInfo> list(const std::string& prefix) const {
+    int32_t count = 0;
+    Message message;
+    check(entry_->device_count(&count, message.data()), message, "counting devices");
+    std::vector<DeviceInfo> devices;
+    for (int32_t i = 0; i < count; ++i) {
+      for (DeviceInfo& device : find(fmt::format("{}:{}", prefix, i))) {
+        devices.push_back(std::move(device));
+      }
+    }
+    return devices;
+  }
+
+  std::vector<DeviceInfo> find(const std::string& name) const {
+    std::vector<DeviceInfo> devices;
+    for (int32_t i = 0;; ++i) {
+      QuintetDeviceFacts facts{};
+      Message message;
+      const QuintetStatus status = entry_->find_device(name.c_str(), i, &facts, message.data());
+      if (status == kQuintetNoDevice && i > 0 && message.text().empty()) return devices;
+      check(status, message, name);
+      devices.push_back({.name = text_of(facts.name),
+                         .description = text_of(facts.description),
+                         .total_bytes = facts.total_bytes,
+                         .free_bytes = facts.free_bytes,
+                         .n_cores = facts.n_units,
+                         .memory_pool = text_of(facts.memory_pool),
+                         .hardware = text_of(facts.hardware)});
+      if (devices.back().name.empty()) {
+        fail(ErrorKind::kDevice, "{}: the module found {} but gave the device no name",
+             file_.string(), name);
+      }
+    }
+  }
+
+  std::unique_ptr<Device> open(const std::string& name, const OpenOptions& options) const {
+    const QuintetOpenOptions open_options{.threads = options.threads};
+    void* device = nullptr;
+    Message message;
+    check(entry_->open_device(name.c_str(), &open_options, &device, message.data()), message, name);
+    if (device == nullptr) {
+      fail(ErrorKind::kDevice, "{}: the module opened {} but gave no device", file_.string(), name);
+    }
+    return std::unique_ptr<Device>(static_cast<Device*>(device));
+  }
+
+ private:
+  void check(QuintetStatus status, const Message& message, const std::string& what) const {
+    if (status == kQuintetOk) return;
+    const ErrorKind kind = status == kQuintetNoMemory ? ErrorKind::kMemory : ErrorKind::kDevice;
+    std::string text = message.text();
+    if (text.empty()) {
+      text = fmt::format("{}: the module {} gave status {} and no reason", what, file_.string(),
+                         static_cast<int32_t>(status));
+    }
+    throw Error(kind, text);
+  }
+
+  fs::path file_;
+  const QuintetBackendV1* entry_;
+};
+
+const QuintetBackendV1& entry_of(const fs::path& file) {
+  // A bare name would be looked for in the system's folders instead.
+  const std::string path = fs::absolute(file).string();
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    fail(ErrorKind::kDevice, "backend module {}: cannot be opened: {}", file.string(), dlerror());
+  }
+  void* const symbol = dlsym(library, kEntryPoint);
+  if (symbol == nullptr) {
+    fail(ErrorKind::kDevice,
+         "backend module {}: has no entry point {}; it is no module, or one for another version "
+         "of quintet",
+         file.string(), kEntryPoint);
+  }
+  const auto* const entry = reinterpret_cast<const QuintetBackendV1* (*)()>(symbol)();
+  if (entry == nullptr) {
+    fail(ErrorKind::kDevice, "backend module {}: {} returns null", file.string(), kEntryPoint);
+  }
+  if (entry->struct_bytes != sizeof(QuintetBackendV1) ||
+      entry->device_version != kQuintetDeviceVersion) {
+    fail(ErrorKind::kDevice,
+         "backend module {}: made for another quintet (class Device of version {}, table of {} "
+         "bytes; this one has version {}, {} bytes); compile it against this quintet's headers",
+         file.string(), entry->device_version, entry->struct_bytes, kQuintetDeviceVersion,
+         sizeof(QuintetBackendV1));
+  }
+  if (entry->names == nullptr || entry->device_count == nullptr || entry->find_device == nullptr ||
+      entry->open_device == nullptr) {
+    fail(ErrorKind::kDevice,
+         "backend module {}: names, device_count, find_device or open_device is missing",
+         file.string());
+  }
+  return *entry;
+}
+
+std::vector<std::string> prefixes_of(const fs::path& file, const QuintetBackendV1& entry) {
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && std::ranges::all_of(name, [](char c) {
+      return std::islower(static_cast<unsigned char>(c)) != 0 ||
+             std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_';
+    });
+  };
+  std::vector<std::string> prefixes = split_list(entry.names);
+  if (prefixes.empty() || !std::ranges::all_of(prefixes, is_name)) {
+    fail(ErrorKind::kDevice,
+         "backend module {}: calls its devices '{}'; a name is made of a-z, 0-9 and _",
+         file.string(), entry.names);
+  }
+  return prefixes;
+}
+
+}  // namespace
+
+Backend load_module(const fs::path& file) {
+  const QuintetBackendV1& entry = entry_of(file);
+  const Module module(file, entry);
+  Backend backend;
+  backend.prefixes = prefixes_of(file, entry);
+  backend.list = [module, prefix = backend.prefixes.front()] { return module.list(prefix); };
+  backend.find = [module](const std::string& name) { return module.find(name); };
+  backend.open = [module](const std::string& name, const OpenOptions& options) {
+    return module.open(name, options);
+  };
+  if (entry.share_hardware != nullptr) {
+    backend.check_disjoint = [&entry](const std::string& first, const std::string& second) {
+      if (!entry.share_hardware(first.c_str(), second.c_str())) return;
+      fail(ErrorKind::kUsage, "{} and {} are the same hardware; name one of them", first, second);
+    };
+  }
+  if (entry.manual_seed != nullptr) {
+    backend.manual_seed = [&entry](uint64_t seed) { entry.manual_seed(seed); };
+  }
+  if (entry.empty_cache != nullptr) backend.empty_cache = [&entry] { entry.empty_cache(); };
+  return backend;
+}
+
+std::vector<fs::path> module_files() {
+  std::vector<fs::path> folders;
+  if (const char* const given = std::getenv("QUINTET_BACKEND_PATH"); given != nullptr) {
+    std::istringstream text(given);
+    for (std::string folder; std::getline(text, folder, ':');) {
+      if (!folder.empty()) folders.emplace_back(folder);
+    }
+  }
+  std::error_code ignored;  // a folder that is not there, or may not be read, holds no modules
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!program.empty()) {
+    folders.push_back(program.parent_path());
+    folders.push_back(program.parent_path().parent_path() / "lib" / "quintet");
+  }
+  std::vector<fs::path> files;
+  for (const fs::path& folder : folders) {
+    std::vector<fs::path> here;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("libquintet_") && name.ends_with(".so")) here.push_back(entry.path());
+    }
+    std::ranges::sort(here);
+    for (fs::path& file : here) {
+      const auto same_name = [&](const fs::path& other) {
+        return other.filename() == file.filename();
+      };
+      if (std::ranges::none_of(files, same_name)) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+}  // namespace quintet

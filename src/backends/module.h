@@ -1,0 +1,22 @@
+// Backend modules: shared libraries that drive one kind of device each (quintet/backend.h).
+#ifndef QUINTET_BACKENDS_MODULE_H_
+#define QUINTET_BACKENDS_MODULE_H_
+
+#include <filesystem>
+#include <vector>
+
+#include "backends/registry.h"
+
+namespace quintet {
+
+// Loads a module, which stays loaded. Throws Error(kDevice) that names the file and what is wrong
+// with it: cannot be opened, no entry point, another version, names that are not names.
+Backend load_module(const std::filesystem::path& file);
+
+// The files libquintet_*.so in the folders of QUINTET_BACKEND_PATH (separated by ':'), beside the
+// program and in its ../lib/quintet, in this order; of several with one name the first.
+std::vector<std::filesystem::path> module_files();
+
+}  // namespace quintet
+
+#endif  // QUINTET_BACKENDS_MODULE_H_
