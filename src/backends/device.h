@@ -113,7 +113,8 @@ class Device {
 
   // An asynchronous device (a command queue) returns from its ops before they are done, and moves
   // data beside them: upload() into a tensor fresh from allocate() does not wait for earlier ops.
-  // Whoever drives it gives it the next micro-batch while one is under way.
+  // Whoever drives it gives it the next micro-batch while one is under way. Tensors may be dropped
+  // while calls that use them are under way, here as everywhere.
   virtual bool asynchronous() const { return false; }
   virtual uint64_t mark() { return 0; }  // stands for all calls so far
   // Until the calls before `mark` are done, whatever was called since; throws what they threw.

@@ -2,6 +2,7 @@
 #ifndef QUINTET_LINK_HAND_OVER_H_
 #define QUINTET_LINK_HAND_OVER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "backends/device.h"
@@ -13,7 +14,7 @@ class HandOver : public Link {
  public:
   explicit HandOver(Device& from) : from_(from) {}
   std::string kind() const override { return "hand-over"; }
-  void send(Parcel& /*parcel*/) override { from_.wait(); }
+  void send(Parcel& /*parcel*/, uint64_t mark) override { from_.wait_for(mark); }
   void receive(Parcel& /*parcel*/) override {}
 
  private:

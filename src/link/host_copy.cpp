@@ -8,11 +8,11 @@ namespace quintet {
 HostCopy::HostCopy(Device& from, Device& to)
     : from_(from), to_(to), buffers_(HostBuffers::create(3)) {}
 
-void HostCopy::send(Parcel& parcel) {
+void HostCopy::send(Parcel& parcel, uint64_t mark) {
   assert(parcel.hidden.dtype() == DType::kFloat32);
   parcel.n_rows = parcel.hidden.rows();
   parcel.rows = buffers_->take(static_cast<size_t>(parcel.hidden.rows() * parcel.hidden.cols()));
-  from_.download(parcel.hidden, parcel.rows.data());
+  from_.download_at(mark, parcel.hidden, parcel.rows.data());
   parcel.hidden = {};  // here, on the thread that drives the device it belongs to
 }
 

@@ -2,6 +2,7 @@
 #ifndef QUINTET_LINK_HOST_COPY_H_
 #define QUINTET_LINK_HOST_COPY_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,7 @@ class HostCopy : public Link {
  public:
   HostCopy(Device& from, Device& to);
   std::string kind() const override { return "host copy"; }
-  void send(Parcel& parcel) override;
+  void send(Parcel& parcel, uint64_t mark) override;
   void receive(Parcel& parcel) override;
 
  private:

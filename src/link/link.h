@@ -24,9 +24,9 @@ class Link {
   virtual ~Link() = default;
   virtual std::string kind() const = 0;  // "hand-over", "host copy": for traces and statistics
 
-  // From `hidden` on the sending device to what travels. The sending device is done with `hidden`
-  // when the call returns.
-  virtual void send(Parcel& parcel) = 0;
+  // From `hidden`, as it is at `mark` of the sending device, to what travels; calls made to that
+  // device since go on meanwhile. It is done with `hidden` when send() returns.
+  virtual void send(Parcel& parcel, uint64_t mark) = 0;
   // From what travelled to `hidden` on the receiving device, ready for use.
   virtual void receive(Parcel& parcel) = 0;
 };

@@ -28,7 +28,7 @@ TEST(Link, HostMemoryIsHandedOver) {
   EXPECT_EQ(link->kind(), "hand-over");
   Parcel parcel = make_parcel(a, 5, 4);
   const Buffer* const buffer = parcel.hidden.buffer().get();
-  link->send(parcel);
+  link->send(parcel, a.mark());
   EXPECT_TRUE(parcel.rows.empty());
   link->receive(parcel);
   EXPECT_EQ(parcel.hidden.buffer().get(), buffer);
@@ -42,7 +42,7 @@ TEST(Link, OtherMemoryGoesThroughTheHost) {
     const auto link = make_link(a, b);
     EXPECT_EQ(link->kind(), "host copy");
     Parcel parcel = make_parcel(a, 5, 4);
-    link->send(parcel);
+    link->send(parcel, a.mark());
     EXPECT_EQ(a.live_bytes, 0);
     EXPECT_EQ(parcel.rows.size(), 20);
     link->receive(parcel);

@@ -29,11 +29,11 @@ void gather(const std::vector<Tensor>& pieces, const RowAt& row_at) {
 
 }  // namespace
 
-Tensor to_host_tensor(Device& device, const Tensor& rows, HostBuffers& buffers) {
+Tensor to_host_tensor(Device& device, const Tensor& rows, uint64_t mark, HostBuffers& buffers) {
   assert(rows.dtype() == DType::kFloat32);
   if (device.host_memory()) return rows;
   HostRows host = buffers.take(static_cast<size_t>(rows.rows() * rows.cols()));
-  device.download(rows, host.data());
+  device.download_at(mark, rows, host.data());
   return {std::make_shared<HostBuffer>(std::move(host)), rows.rows(), rows.cols(), rows.cols(),
           DType::kFloat32};
 }
@@ -44,7 +44,7 @@ int64_t SourceRows::n_rows() const {
   return n;
 }
 
-Tensor SourceRows::on(Device& device) {
+Tensor SourceRows::on(Device& device, HostBuffers& buffers) {
   const int64_t n = n_rows();
   if (n == 0) return {};
   if (device.host_memory() && pieces_.size() == 1) return pieces_.front();
@@ -54,7 +54,7 @@ Tensor SourceRows::on(Device& device) {
     gather(pieces_, [&](int64_t i) { return rows.row<float>(i); });
     pieces_ = {rows};
   } else {
-    std::vector<float> packed(static_cast<size_t>(n * cols));
+    HostRows packed = buffers.take(static_cast<size_t>(n * cols));
     gather(pieces_, [&](int64_t i) { return packed.data() + i * cols; });
     device.upload(packed.data(), rows);
   }

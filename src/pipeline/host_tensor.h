@@ -3,6 +3,7 @@
 #ifndef QUINTET_PIPELINE_HOST_TENSOR_H_
 #define QUINTET_PIPELINE_HOST_TENSOR_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "backends/device.h"
@@ -11,9 +12,10 @@
 
 namespace quintet {
 
-// `rows`, [n, d] float32 on `device`, where the host addresses them: the same tensor if it already
-// does, else a copy in memory of `buffers`. Runs on the device's thread.
-Tensor to_host_tensor(Device& device, const Tensor& rows, HostBuffers& buffers);
+// `rows`, [n, d] float32 on `device` as they are at its `mark`, where the host addresses them: the
+// same tensor if it already does, else a copy in memory of `buffers`. Runs on the device's thread,
+// once the mark has been reached.
+Tensor to_host_tensor(Device& device, const Tensor& rows, uint64_t mark, HostBuffers& buffers);
 
 // Float32 rows in host memory that lie one below the other, in pieces, for one device after the
 // other. Movable.
@@ -24,8 +26,9 @@ class SourceRows {
 
   int64_t n_rows() const;
   // All rows as one tensor on `device`; an empty tensor where there are none. Pieces are joined
-  // once, and a device outside host memory gets a copy at each call. Runs on the device's thread.
-  Tensor on(Device& device);
+  // once, and a device outside host memory gets a copy at each call, through memory of `buffers`
+  // where there are several. Runs on the device's thread.
+  Tensor on(Device& device, HostBuffers& buffers);
 
  private:
   std::vector<Tensor> pieces_;

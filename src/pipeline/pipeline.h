@@ -44,7 +44,8 @@ struct BatchResult {
 };
 
 // push() and finish() from one thread, pop() from another (or the same one, with no more in flight
-// than fit: a stage and its queue hold 1 + queue_capacity each, finished ones queue_capacity).
+// than fit: a stage and its queue hold 1 + queue_capacity each, finished ones queue_capacity; a
+// stage on an asynchronous device may hold one more).
 // abort() and stats() from any thread. First in, first out.
 class Pipeline {
  public:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -142,29 +143,26 @@ StageStats RingWorker::decoder_stats() const {
 void RingWorker::run() {
   try {
     part_.device->attach_thread();
-    while (work()) {
-    }
+    work();
   } catch (...) {
     note_failure();
   }
+  settle();
   // Here, on the thread that drives the device that they may belong to.
-  step_.reset();
-  encode_.reset();
+  now_ = {};
   const std::scoped_lock lock(mutex_);
   steps_.clear();
   encodes_.clear();
 }
 
-bool RingWorker::work() {
-  take();
-  if (step_ != nullptr) {
-    step();
-  } else if (encode_ != nullptr) {
-    encode();
-  } else {
-    return false;
+void RingWorker::work() {
+  now_ = begin_next();
+  while (now_) {
+    Job following;
+    if (may_follow(now_) && has_work()) following = begin_next();
+    finish();
+    now_ = following ? std::move(following) : begin_next();
   }
-  return true;
 }
 
 bool RingWorker::has_work() const {
@@ -172,43 +170,86 @@ bool RingWorker::has_work() const {
   return shared_.stopped() || !steps_.empty() || !encodes_.empty();
 }
 
-void RingWorker::take() {
+bool RingWorker::may_follow(const Job& job) const {
+  const bool chooses = job.step != nullptr && decoder_.next == nullptr;
+  return part_.device->asynchronous() && !chooses;
+}
+
+RingWorker::Job RingWorker::begin_next() {
+  Job job = take();
+  try {
+    if (job.encode != nullptr) begin_encode(job);
+    if (job.step != nullptr) begin_step(job);
+    job.mark = part_.device->mark();
+  } catch (...) {
+    job.failure = std::current_exception();
+  }
+  return job;
+}
+
+RingWorker::Job RingWorker::take() {
+  Job job;
   const auto begin = Clock::now();
   if (shared_.options.lend && !has_work()) part_.device->lend_until([this] { return has_work(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return shared_.stopped() || !steps_.empty() || !encodes_.empty(); });
-  if (shared_.stopped()) return;
+  if (shared_.stopped()) return job;
   if (steps_.empty() || (!encodes_.empty() && steps_let_by_ >= kStepsBeforeEncode)) {
-    encode_ = std::move(encodes_.front());
+    job.encode = std::move(encodes_.front());
     encodes_.pop_front();
     steps_let_by_ = 0;
   } else {
-    step_ = std::move(steps_.front());
+    job.step = std::move(steps_.front());
     steps_.pop_front();
     if (!encodes_.empty()) ++steps_let_by_;
   }
   lock.unlock();
   waiting_meter().waiting(begin);
+  return job;
 }
 
-void RingWorker::encode() {
-  EncodeTravel& travel = *encode_;
+void RingWorker::begin_encode(Job& job) {
+  EncodeTravel& travel = *job.encode;
   receive(encoder_, travel, work_of(travel));
-  const auto begin = Clock::now();
+  job.since = Clock::now();
   travel.hidden = part_.encoder->forward(travel.batch, std::move(travel.hidden));
-  part_.device->wait();
   assert(travel.hidden.rows() == travel.batch.n_tokens());
-  encoder_.meter->busy("encode", begin, work_of(travel));
+}
+
+void RingWorker::begin_step(Job& job) {
+  StepTravel& travel = *job.step;
+  receive(decoder_, travel, work_of(travel));
+  const auto begin = Clock::now();
+  const Tensor source = travel.source.on(*part_.device, *shared_.buffers);
+  if (!source.empty()) decoder_.meter->link(begin, work_of(travel));
+  job.since = Clock::now();
+  travel.hidden = part_.decoder->forward(travel.step, source, std::move(travel.hidden));
+  assert(travel.hidden.rows() == travel.step.n_rows());
+}
+
+void RingWorker::finish() {
+  if (now_.failure) std::rethrow_exception(now_.failure);
+  part_.device->wait_for(now_.mark);
+  if (now_.encode != nullptr) {
+    finish_encode();
+  } else {
+    finish_step();
+  }
+}
+
+void RingWorker::finish_encode() {
+  EncodeTravel& travel = *now_.encode;
+  busy(encoder_, "encode", work_of(travel));
   encoder_.meter->count(travel.batch.n_tokens());
   if (encoder_.next != nullptr) {
     send(encoder_, travel, work_of(travel));
-    encoder_.next->put(std::move(encode_));
+    encoder_.next->put(std::move(now_.encode));
     return;
   }
-  const auto begin_copy = Clock::now();
-  travel.hidden = to_host_tensor(*part_.device, travel.hidden, *shared_.buffers);
-  encoder_.meter->link(begin_copy, work_of(travel));
-  const std::unique_ptr<EncodeTravel> done = std::move(encode_);
+  const auto begin = Clock::now();
+  travel.hidden = to_host_tensor(*part_.device, travel.hidden, now_.mark, *shared_.buffers);
+  encoder_.meter->link(begin, work_of(travel));
+  const std::unique_ptr<EncodeTravel> done = std::move(now_.encode);
   auto result = std::make_unique<EncodeResult>();
   result->tag = done->tag;
   result->batch = std::move(done->batch);
@@ -216,30 +257,28 @@ void RingWorker::encode() {
   shared_.deliver({.encode = std::move(result), .step = nullptr});
 }
 
-void RingWorker::step() {
-  StepTravel& travel = *step_;
-  receive(decoder_, travel, work_of(travel));
-  auto begin = Clock::now();
-  const Tensor source = travel.source.on(*part_.device);
-  if (!source.empty()) decoder_.meter->link(begin, work_of(travel));
-  begin = Clock::now();
-  travel.hidden = part_.decoder->forward(travel.step, source, std::move(travel.hidden));
-  part_.device->wait();
-  assert(travel.hidden.rows() == travel.step.n_rows());
-  decoder_.meter->busy("step", begin, work_of(travel));
+void RingWorker::finish_step() {
+  StepTravel& travel = *now_.step;
+  busy(decoder_, "step", work_of(travel));
   decoder_.meter->count(travel.step.n_rows());
   if (decoder_.next != nullptr) {
     send(decoder_, travel, work_of(travel));
-    decoder_.next->put(std::move(step_));
+    decoder_.next->put(std::move(now_.step));
     return;
   }
-  begin = Clock::now();
+  const auto begin = Clock::now();
   auto result =
       std::make_unique<StepResult>(head_->run(travel.hidden, travel.step.selected, travel.request));
   result->tag = travel.tag;
   decoder_.meter->busy("choose", begin, work_of(travel));
-  step_.reset();
+  now_.step.reset();
   shared_.deliver({.encode = nullptr, .step = std::move(result)});
+}
+
+// From when the device could begin with now_ to now.
+void RingWorker::busy(const Chain& chain, const char* name, StageMeter::Work work) {
+  chain.meter->busy(name, std::max(now_.since, free_since_), work);
+  free_since_ = Clock::now();
 }
 
 void RingWorker::receive(const Chain& chain, Parcel& parcel, StageMeter::Work work) {
@@ -251,15 +290,25 @@ void RingWorker::receive(const Chain& chain, Parcel& parcel, StageMeter::Work wo
 
 void RingWorker::send(const Chain& chain, Parcel& parcel, StageMeter::Work work) {
   const auto begin = Clock::now();
-  chain.to->send(parcel);
+  chain.to->send(parcel, now_.mark);
   chain.meter->link(begin, work);
 }
 
+// Nothing is under way any more: weights and caches may go. What is thrown now belongs to jobs that
+// nobody waits for.
+void RingWorker::settle() {
+  try {
+    part_.device->wait();
+  } catch (...) {
+    return;
+  }
+}
+
 void RingWorker::note_failure() {
-  if (step_ != nullptr) {
-    shared_.failures.add_current(step_->place, decoder_.label, std::move(step_->ordinals));
-  } else if (encode_ != nullptr) {
-    shared_.failures.add_current(encode_->place, encoder_.label, encode_->batch.ordinals);
+  if (now_.step != nullptr) {
+    shared_.failures.add_current(now_.step->place, decoder_.label, std::move(now_.step->ordinals));
+  } else if (now_.encode != nullptr) {
+    shared_.failures.add_current(now_.encode->place, encoder_.label, now_.encode->batch.ordinals);
   } else {
     shared_.failures.add_current(0, part_.device->name(), {});
   }

@@ -1,6 +1,12 @@
 // One device of a ring at work: a thread that takes jobs from the device's queue, runs the stage of
 // the stack they belong to and passes them on. Private to the ring.
 //
+// An asynchronous device gets the next job while one is computed, as a pipeline's stage does: jobs
+// under way together belong to different groups, so none waits for the other's result. Two are
+// under way at most, and none is held back for a next one. Nothing is enqueued behind a step whose
+// logits are chosen from here: choosing reads back, and what is read would come behind the next
+// job's ops, while the stages before wait for it.
+//
 // How it ends: stop() of what the workers share, after a failure, an abort or at the end; each
 // worker then finishes what it is computing and takes nothing more.
 #ifndef QUINTET_PIPELINE_RING_WORKER_H_
@@ -10,6 +16,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -98,14 +105,33 @@ class RingWorker {
     std::unique_ptr<StageMeter> meter;
   };
 
+  // One of the two, or neither; ops that have been called for it may be under way. What they threw
+  // waits for its turn.
+  struct Job {
+    std::unique_ptr<EncodeTravel> encode;
+    std::unique_ptr<StepTravel> step;
+    uint64_t mark = 0;        // behind its ops
+    Clock::time_point since;  // when they could begin, the device being free
+    std::exception_ptr failure;
+
+    explicit operator bool() const { return encode != nullptr || step != nullptr; }
+  };
+
   void run();
-  bool work();  // one job; false after stop()
+  void work();  // until stop()
   bool has_work() const;
-  void take();  // into encode_ or step_; neither after stop()
-  void encode();
-  void step();
+  bool may_follow(const Job& job) const;  // the next one, before it is done
+  Job begin_next();                       // no job after stop()
+  Job take();                             // the same
+  void begin_encode(Job& job);
+  void begin_step(Job& job);
+  void finish();  // now_
+  void finish_encode();
+  void finish_step();
+  void busy(const Chain& chain, const char* name, StageMeter::Work work);
   void receive(const Chain& chain, Parcel& parcel, StageMeter::Work work);
   void send(const Chain& chain, Parcel& parcel, StageMeter::Work work);
+  void settle();
   void note_failure();
   StageMeter& waiting_meter();
 
@@ -120,9 +146,9 @@ class RingWorker {
   std::deque<std::unique_ptr<StepTravel>> steps_;
   std::deque<std::unique_ptr<EncodeTravel>> encodes_;
 
-  int steps_let_by_ = 0;                  // by the first of encodes_
-  std::unique_ptr<StepTravel> step_;      // under way
-  std::unique_ptr<EncodeTravel> encode_;  // under way
+  int steps_let_by_ = 0;  // by the first of encodes_
+  Job now_;               // that is finished next
+  Clock::time_point free_since_;
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 #include "pipeline/stage.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -67,6 +68,7 @@ void Stage::run() {
   } catch (...) {
     note_failure();
   }
+  settle();
   close_next();
   if (next_ == nullptr) {
     shared_.end();
@@ -77,23 +79,31 @@ void Stage::run() {
 
 void Stage::work() {
   part_.device->attach_thread();
-  while (std::optional<BatchParcel> parcel = take()) {
-    ordinals_ = parcel->batch.ordinals;
-    if (previous_ != nullptr) {
-      const auto begin = Clock::now();
-      previous_->link_->receive(*parcel);
-      meter_.link(begin, work_of(parcel->batch));
-    }
-    compute(*parcel);
-    const bool accepted =
-        next_ != nullptr ? pass_on(std::move(*parcel)) : deliver(to_host(std::move(*parcel)));
-    if (!accepted) return;  // what comes behind has been aborted
-    ++place_;
+  const bool ahead = part_.device->asynchronous();
+  std::optional<Begun> now = begin_next();
+  while (now) {
+    std::optional<Begun> following;
+    if (ahead && input_.can_pop()) following = begin_next();
+    if (!finish(std::move(*now), following ? &*following : nullptr)) return;
+    now = following ? std::move(following) : begin_next();
   }
 }
 
+std::optional<Stage::Begun> Stage::begin_next() {
+  std::optional<BatchParcel> parcel = take();
+  if (!parcel) return std::nullopt;
+  Begun begun;
+  begun.parcel = std::move(*parcel);
+  begun.place = taken_++;
+  try {
+    begin(begun);
+  } catch (...) {
+    begun.failure = std::current_exception();
+  }
+  return begun;
+}
+
 std::optional<BatchParcel> Stage::take() {
-  ordinals_.clear();
   const auto begin = Clock::now();
   lend_until([this] { return input_.can_pop(); });
   std::optional<BatchParcel> parcel = input_.pop();
@@ -102,50 +112,104 @@ std::optional<BatchParcel> Stage::take() {
   return parcel;
 }
 
-void Stage::compute(BatchParcel& parcel) {
-  const auto begin = Clock::now();
-  parcel.hidden = part_.blocks->forward(parcel.batch, std::move(parcel.hidden));
-  part_.device->wait();
-  assert(parcel.hidden.rows() == parcel.batch.n_tokens());
-  assert(parcel.hidden.cols() == shared_.d_model);
-  meter_.busy("compute", begin, work_of(parcel.batch));
-  meter_.count(parcel.batch.n_tokens());
-}
-
-bool Stage::pass_on(BatchParcel parcel) {
-  auto begin = Clock::now();
-  link_->send(parcel);
-  meter_.link(begin, work_of(parcel.batch));
-  begin = Clock::now();
-  lend_until([this] { return next_->input_.can_push(); });
-  const bool accepted = next_->put(std::move(parcel));
-  meter_.waiting(begin);
-  return accepted;
-}
-
-bool Stage::deliver(BatchResult result) {
-  const auto begin = Clock::now();
-  lend_until([this] { return shared_.results.can_push(); });
-  const bool accepted = shared_.results.push(std::move(result));
-  meter_.waiting(begin);
-  return accepted;
-}
-
-BatchResult Stage::to_host(BatchParcel parcel) {
-  const auto begin = Clock::now();
-  const MicroBatch& batch = parcel.batch;
+void Stage::begin(Begun& begun) {
   Device& device = *part_.device;
-  Tensor rows = std::move(parcel.hidden);
-  if (shared_.options.pooling) {
-    const Tensor pooled = device.allocate(batch.n_seqs(), shared_.d_model);
-    device.pool(rows, batch.pool_begin, batch.pool_end, *shared_.options.pooling,
-                shared_.options.normalize, pooled);
-    rows = pooled;
+  BatchParcel& parcel = begun.parcel;
+  const MicroBatch& batch = parcel.batch;
+  if (previous_ != nullptr) {
+    const auto begin = Clock::now();
+    previous_->link_->receive(parcel);
+    meter_.link(begin, work_of(batch));
   }
+  begun.since = Clock::now();
+  parcel.hidden = part_.blocks->forward(batch, std::move(parcel.hidden));
+  assert(parcel.hidden.rows() == batch.n_tokens());
+  assert(parcel.hidden.cols() == shared_.d_model);
+  if (next_ == nullptr && shared_.options.pooling) {
+    const Tensor pooled = device.allocate(batch.n_seqs(), shared_.d_model);
+    device.pool(parcel.hidden, batch.pool_begin, batch.pool_end, *shared_.options.pooling,
+                shared_.options.normalize, pooled);
+    parcel.hidden = pooled;
+  }
+  begun.mark = device.mark();
+}
+
+void Stage::reach(Begun& begun) {
+  if (begun.reached || begun.failure) return;
+  begun.reached = true;
+  try {
+    part_.device->wait_for(begun.mark);
+  } catch (...) {
+    begun.failure = std::current_exception();
+    return;
+  }
+  const MicroBatch& batch = begun.parcel.batch;
+  meter_.busy("compute", std::max(begun.since, free_since_), work_of(batch));
+  meter_.count(batch.n_tokens());
+  free_since_ = Clock::now();
+}
+
+// False where what comes behind has been aborted. `following`: the next one where it has begun.
+bool Stage::finish(Begun begun, Begun* following) {
+  ordinals_ = begun.parcel.batch.ordinals;
+  place_ = begun.place;
+  reach(begun);
+  if (begun.failure) std::rethrow_exception(begun.failure);
+  return next_ != nullptr ? pass_on(std::move(begun.parcel), begun.mark, following)
+                          : deliver(std::move(begun.parcel), begun.mark, following);
+}
+
+bool Stage::pass_on(BatchParcel parcel, uint64_t mark, Begun* following) {
+  const auto begin = Clock::now();
+  link_->send(parcel, mark);
+  meter_.link(begin, work_of(parcel.batch));
+  const bool accepted = put_into(next_->input_, std::move(parcel), following);
+  if (accepted) next_->wake();
+  return accepted;
+}
+
+bool Stage::deliver(BatchParcel parcel, uint64_t mark, Begun* following) {
+  HostRows rows = to_host(parcel, mark);
+  parcel.hidden = {};  // here, on the thread that drives the device it belongs to
+  return put_into(shared_.results,
+                  BatchResult{.batch = std::move(parcel.batch), .rows = std::move(rows)},
+                  following);
+}
+
+// The copy keeps a device busy that computes in the memory of the host; others copy beside.
+HostRows Stage::to_host(const BatchParcel& parcel, uint64_t mark) {
+  const auto begin = Clock::now();
+  const Tensor& rows = parcel.hidden;
   HostRows host = buffers_->take(static_cast<size_t>(rows.rows() * rows.cols()));
-  device.download(rows, host.data());
-  meter_.busy("to host", begin, work_of(batch));
-  return {.batch = std::move(parcel.batch), .rows = std::move(host)};
+  part_.device->download_at(mark, rows, host.data());
+  if (part_.device->asynchronous()) {
+    meter_.link(begin, work_of(parcel.batch));
+  } else {
+    meter_.busy("to host", begin, work_of(parcel.batch));
+  }
+  return host;
+}
+
+// Where there is no room the following one is waited for first: else its end would go unseen, and
+// the time until there is room would count as computing.
+template <typename T>
+bool Stage::put_into(BoundedQueue<T>& queue, T item, Begun* following) {
+  if (following != nullptr && !queue.can_push()) reach(*following);
+  const auto begin = Clock::now();
+  lend_until([&queue] { return queue.can_push(); });
+  const bool accepted = queue.push(std::move(item));
+  meter_.waiting(begin);
+  return accepted;
+}
+
+// Nothing of this stage is under way any more: its weights may go. What is thrown now belongs to
+// micro-batches that nobody waits for.
+void Stage::settle() {
+  try {
+    part_.device->wait();
+  } catch (...) {
+    return;
+  }
 }
 
 void Stage::close_next() {

@@ -17,8 +17,11 @@ struct StageStats {
   std::string stack = "encoder";  // or "decoder"
   std::string device;
   StageRange range;
-  double busy_seconds = 0;     // computing, pooling, choosing
-  double link_seconds = 0;     // taking rows over and passing them on
+  // Computing, pooling, choosing: of an asynchronous device from when a micro-batch's ops were
+  // called, or the one before it was done, until it was done.
+  double busy_seconds = 0;
+  double link_seconds = 0;     // taking rows over and passing them on; an asynchronous device may
+                               //   be busy meanwhile
   double waiting_seconds = 0;  // for input, for room behind; the device may have been lent
   uint64_t batches = 0;
   int64_t tokens = 0;
