@@ -89,9 +89,12 @@ QuintetStatus open_device(const char* name, const QuintetOpenOptions* /*options*
                           char* message) {
   return guard(message, kQuintetFailed, [&] {
     const FoundDevice found = find_one(name);
-    const std::filesystem::path folder = cache_folder();
-    auto session = std::make_unique<QueueSession>(
-        found, SessionOptions{.kernel_folder = folder.empty() ? folder : folder / "opencl"});
+    SessionOptions options;
+    const std::filesystem::path caches = cache_folder();
+    if (!caches.empty() && !keeps_own_cache(found.device)) {
+      options.kernel_folder = caches / "opencl";
+    }
+    auto session = std::make_unique<QueueSession>(found, std::move(options));
     *device = static_cast<Device*>(new OpenclDevice(std::move(session)));
     return kQuintetOk;
   });

@@ -1,9 +1,10 @@
 #include "backends/opencl/programs.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <sstream>
-#include <utility>
+#include <string_view>
 
 #include "backends/opencl/kernel_texts.h"
 #include "backends/opencl/opencl_error.h"
@@ -32,45 +33,78 @@ std::string first_lines(const std::string& log) {
   return text;
 }
 
-bool divides_exactly(const cl::Device& device) {
-  return (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+std::string hardware_of(const FoundDevice& device) {
+  return fmt::format("{} | {} | {} units", device.info.hardware,
+                     device.device.getInfo<CL_DEVICE_VERSION>(), device.info.n_cores);
+}
+
+std::string options_of(const cl::Device& device) {
+  std::string options = "-cl-std=CL1.2";
+  if ((device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) {
+    options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  }
+  return options;
 }
 
 }  // namespace
 
-Programs::Programs(const FoundDevice& device, cl::Context context, std::filesystem::path folder)
-    : device_(device), context_(std::move(context)), folder_(std::move(folder)) {}
-
-std::string Programs::options(const std::string& defines) const {
-  std::string text = "-cl-std=CL1.2";
-  if (divides_exactly(device_.device)) text += " -cl-fp32-correctly-rounded-divide-sqrt";
-  return defines.empty() ? text : text + " " + defines;
+bool keeps_own_cache(const cl::Device& device) {
+  const cl::Platform platform(device.getInfo<CL_DEVICE_PLATFORM>());
+  return platform.getInfo<CL_PLATFORM_NAME>().starts_with("Portable Computing Language");
 }
 
-Programs::Program& Programs::program(const std::string& source, const std::string& defines) {
-  const auto key = std::make_pair(source, defines);
-  const auto found = programs_.find(key);
-  if (found != programs_.end()) return found->second;
-  cl::Program made(context_, text_of(source));
+Programs::Programs(const FoundDevice& device, cl::Context context,
+                   const std::filesystem::path& folder)
+    : device_(device),
+      context_(std::move(context)),
+      cache_(folder),
+      hardware_(hardware_of(device)),
+      options_(options_of(device.device)) {}
+
+cl::Program Programs::build(const std::string& title, const std::string& text,
+                            const std::string& defines) {
+  const std::string options = defines.empty() ? options_ : options_ + " " + defines;
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  const std::string key =
+      fmt::format("{} | {} | {:016x}{:016x}", hardware_, options, hash.high64, hash.low64);
+  if (const auto binary = cache_.load(key)) {
+    // A driver that does not want what it made itself gets the text.
+    try {
+      cl::Program kept(context_, {device_.device}, {*binary});
+      kept.build(device_.device, options.c_str());
+      return kept;
+    } catch (const cl::Error&) {
+    }
+  }
+  ++compiled_;
+  cl::Program made(context_, text);
   try {
-    made.build(device_.device, options(defines).c_str());
+    made.build(device_.device, options.c_str());
   } catch (const cl::BuildError& error) {
     const auto logs = error.getBuildLog();
-    fail(ErrorKind::kDevice, "{}: kernels/{}.cl does not compile with {} ({}):{}",
-         device_.info.name, source, options(defines), error_text(error.err()),
-         first_lines(logs.empty() ? "" : logs.front().second));
+    fail(ErrorKind::kDevice, "{}: {} does not compile with {} ({}):{}", device_.info.name, title,
+         options, error_text(error.err()), first_lines(logs.empty() ? "" : logs.front().second));
   }
-  return programs_.emplace(key, Program{std::move(made)}).first->second;
+  if (cache_.keeps()) {
+    const auto binaries = made.getInfo<CL_PROGRAM_BINARIES>();
+    if (!binaries.empty()) cache_.store(key, binaries.front());
+  }
+  return made;
 }
 
-cl::Kernel& Programs::kernel(const std::string& source, const std::string& name,
-                             const std::string& defines) {
-  auto key = std::make_tuple(source, name, defines);
-  const auto found = kernels_.find(key);
+cl::Kernel& Programs::kernel(const char* source, const char* name, const std::string& defines) {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+  const auto found = kernels_.find(Key{source, name, defines});
   if (found != kernels_.end()) return found->second;
   return guarded(device_.info.name, [&]() -> cl::Kernel& {
-    cl::Kernel made(program(source, defines).program, name.c_str());
-    return kernels_.emplace(std::move(key), std::move(made)).first->second;
+    const auto key = std::make_pair(std::string(source), defines);
+    auto program = programs_.find(key);
+    if (program == programs_.end()) {
+      const std::string title = fmt::format("kernels/{}.cl", source);
+      program = programs_.emplace(key, build(title, text_of(source), defines)).first;
+    }
+    cl::Kernel made(program->second, name);
+    return kernels_.emplace(std::make_tuple(source, name, defines), std::move(made)).first->second;
   });
 }
 

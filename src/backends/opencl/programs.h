@@ -3,35 +3,43 @@
 #define QUINTET_BACKENDS_OPENCL_PROGRAMS_H_
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
+#include "backends/opencl/kernel_cache.h"
 #include "backends/opencl/platforms.h"
 
 namespace quintet::opencl {
 
+// Whether the driver keeps all that it compiles on disk itself. PoCL does, and specialises kernels
+// when they are first enqueued with a work-group size; handing out a program's binary makes it
+// compile every kernel once more, for any size, which takes seconds.
+bool keeps_own_cache(const cl::Device& device);
+
 class Programs {
  public:
   // folder: where binaries are kept; empty: nowhere.
-  Programs(const FoundDevice& device, cl::Context context, std::filesystem::path folder);
+  Programs(const FoundDevice& device, cl::Context context, const std::filesystem::path& folder);
 
   // Throws Error(kDevice) with the first lines of the compiler's log.
-  cl::Kernel& kernel(const std::string& source, const std::string& name,
-                     const std::string& defines);
+  cl::Kernel& kernel(const char* source, const char* name, const std::string& defines);
+  // A program of any text; `title` names it in messages.
+  cl::Program build(const std::string& title, const std::string& text, const std::string& defines);
+
+  int compiled() const { return compiled_; }  // programs that were not found on disk
 
  private:
-  struct Program {
-    cl::Program program;
-  };
-  Program& program(const std::string& source, const std::string& defines);
-  std::string options(const std::string& defines) const;
-
   const FoundDevice device_;
   const cl::Context context_;
-  const std::filesystem::path folder_;
-  std::map<std::pair<std::string, std::string>, Program> programs_;  // by source, defines
-  std::map<std::tuple<std::string, std::string, std::string>, cl::Kernel> kernels_;
+  const KernelCache cache_;
+  const std::string hardware_;  // all that a binary depends on but text and options
+  const std::string options_;         // of every program
+  int compiled_ = 0;
+  std::map<std::pair<std::string, std::string>, cl::Program> programs_;  // by source, defines
+  std::map<std::tuple<std::string, std::string, std::string>, cl::Kernel, std::less<>> kernels_;
 };
 
 }  // namespace quintet::opencl

@@ -24,7 +24,8 @@
 namespace quintet::opencl {
 
 struct SessionOptions {
-  std::filesystem::path kernel_folder;  // binaries of kernels; empty: none are kept
+  // Where binaries of kernels are kept; empty: nowhere.
+  std::filesystem::path kernel_folder = {};
   // Copies go through pinned memory piece by piece; unset: where the device has its own memory.
   std::optional<bool> pinned_copies = {};
 };
