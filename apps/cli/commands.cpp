@@ -241,7 +241,9 @@ int command_info(const Options& options, const Invocation& invocation) {
 }
 
 int command_devices(const Options& options, const Invocation& /*invocation*/) {
-  print(devices_text(options.json));
+  std::vector<std::string> notes;
+  print(devices_text(options.json, &notes));
+  for (const std::string& note : notes) say("note: {}\n", note);
   return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "engine/options.h"
 #include "engine/version.h"
+#include "quintet/devices.h"
 
 namespace quintet {
 namespace {
@@ -161,6 +162,7 @@ int run(int argc, char** argv) {
     for (const Given& entry : given[i]) {
       if (entry.option->count() > 0) entry.spec->set(options, entry.value);
     }
+    for (const std::string& file : options.backends) load_backend(file);
     return kCommands[i].run(options, {.operands = operands, .started = started});
   }
   return 2;

@@ -1,7 +1,7 @@
 // T5-family encoders from Hugging Face checkpoint folders, split by layers over devices:
 //
 //   auto model = quintet::T5EncoderModel::from_pretrained("prot_t5_xl_half_uniref50-enc");
-//   model.parallelize();  // evenly over all devices of this machine
+//   model.parallelize();  // evenly over all devices of its kind
 //   auto states = model.encode({{3, 17, 9, 1}, {5, 1}});
 //
 // A model is used from one thread at a time. On CPU devices the results are the same bits whatever
@@ -51,7 +51,8 @@ class PretrainedEncoder {
   int64_t d_model() const;
   int64_t vocab_size() const;
 
-  // Spreads the blocks evenly over all devices of this machine, or as `device_map` says. The
+  // Spreads the blocks evenly over all devices of the kind that the model is on (on a part of a
+  // divided device, "opencl:0/2[0]": over its parts), or as `device_map` says. The
   // weights are read again from the checkpoint; what a device held before is freed. Throws
   // Error(kUsage / kDevice) and leaves the model as it was.
   void parallelize();

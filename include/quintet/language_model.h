@@ -2,7 +2,7 @@
 // layers over devices:
 //
 //   auto model = quintet::T5ForConditionalGeneration::from_pretrained("flan-t5-base");
-//   model.parallelize();  // both stacks evenly over all devices of this machine
+//   model.parallelize();  // both stacks evenly over all devices of its kind
 //   auto results = model.generate({{3, 17, 9, 1}}, {}, {.max_new_tokens = 20});
 //
 // A model is used from one thread at a time. On CPU devices the results are the same bits whatever
@@ -70,7 +70,8 @@ class PretrainedLanguageModel {
   int64_t d_model() const;
   int64_t vocab_size() const;
 
-  // Spreads the blocks of each stack evenly over all devices of this machine, or as the maps say:
+  // Spreads the blocks of each stack evenly over all devices of the kind that the model is on (on a
+  // part of a divided device, "opencl:0/2[0]": over its parts), or as the maps say:
   // one map for every stack, or one for each. The weights are read again from the checkpoint; what
   // a device held before is freed. Throws Error(kUsage / kDevice) and leaves the model as it was.
   void parallelize();

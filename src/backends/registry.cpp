@@ -258,6 +258,19 @@ std::vector<std::string> canonical_device_names(const std::string& name) {
   return names;
 }
 
+std::vector<std::string> devices_like(const std::string& name) {
+  const std::string canonical = canonical_device_name(name);
+  const size_t part = canonical.rfind('[');
+  if (canonical.find('/') < part && part != std::string::npos) {
+    return canonical_device_names(canonical.substr(0, part));
+  }
+  const Backend backend = backend_of(canonical);
+  if (!backend.list) return {canonical};
+  std::vector<std::string> names;
+  for (DeviceInfo& device : backend.list()) names.push_back(std::move(device.name));
+  return names;
+}
+
 DeviceInfo find_device(const std::string& name) {
   std::vector<DeviceInfo> found = backend_of(name).find(name);
   if (found.size() == 1) return std::move(found.front());

@@ -58,6 +58,10 @@ std::string canonical_device_name(const std::string& name);
 // "opencl:0/2[1]".
 std::vector<std::string> canonical_device_names(const std::string& name);
 
+// The devices that belong with one: the parts of a divided device ("opencl:0/2[1]"), else all of
+// its kind, else, where those are not counted, itself.
+std::vector<std::string> devices_like(const std::string& name);
+
 // Throws Error(kUsage) on an empty list, a device named twice, or devices that share hardware.
 // `names` are canonical.
 void check_device_list(const std::vector<std::string>& names);

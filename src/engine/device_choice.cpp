@@ -13,13 +13,17 @@
 namespace quintet {
 namespace {
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 std::vector<std::string> chosen_devices(const Options& options, const DeviceMapOption& map) {
   if (!options.devices.empty()) return parse_device_list(options.devices);
   std::vector<std::string> names;
   for (const DeviceMap* stack : {&map.encoder, &map.decoder}) {
     for (const auto& [given, blocks] : *stack) {
       std::string name = canonical_device_name(given);
-      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+      if (!contains(names, name)) names.push_back(std::move(name));
     }
   }
   if (names.empty()) names.push_back(canonical_device_name("cpu:0"));
@@ -38,7 +42,7 @@ DeviceSpec spec_of(const std::string& name, const Options& options, const Memory
   auto bytes = static_cast<int64_t>(info.free_bytes);
   if (limits.every) bytes = std::min(bytes, *limits.every);
   for (const auto& [limited, limit] : limits.per_device) {
-    if (canonical_device_name(limited) == name) {
+    if (contains(canonical_device_names(limited), name)) {
       bytes = std::min(static_cast<int64_t>(info.free_bytes), limit);
     }
   }
@@ -51,8 +55,9 @@ DeviceSpec spec_of(const std::string& name, const Options& options, const Memory
 // Every device that --max-memory names must be one of those in use.
 void check_limits(const MemoryLimits& limits, const std::vector<std::string>& devices) {
   for (const auto& [name, limit] : limits.per_device) {
-    if (std::find(devices.begin(), devices.end(), canonical_device_name(name)) == devices.end()) {
-      fail(ErrorKind::kUsage, "--max-memory {}: {} is not among the devices in use", name, name);
+    for (const std::string& limited : canonical_device_names(name)) {
+      if (contains(devices, limited)) continue;
+      fail(ErrorKind::kUsage, "--max-memory {}: {} is not among the devices in use", name, limited);
     }
   }
 }
@@ -63,7 +68,7 @@ DeviceMap canonical_map(const DeviceMap& given, const std::vector<std::string>& 
   DeviceMap map;
   for (const auto& [name, blocks] : given) {
     std::string canonical = canonical_device_name(name);
-    if (std::find(devices.begin(), devices.end(), canonical) == devices.end()) {
+    if (!contains(devices, canonical)) {
       std::string listed;
       for (const auto& device : devices) listed += (listed.empty() ? "" : ", ") + device;
       fail(ErrorKind::kUsage, "--device-map names {}, --devices has {}", canonical, listed);

@@ -25,10 +25,13 @@ struct PretrainedEncoder::Impl {
   void place(const DeviceMap& device_map) {
     assert_device_map(device_map, folder.model->n_layers());
     DeviceMap named = device_map;
+    std::vector<std::string> names;
     for (auto& [name, blocks] : named) {
       name = canonical_device_name(name);
+      names.push_back(name);
       std::sort(blocks.begin(), blocks.end());
     }
+    check_device_list(names);
     pipeline.reset();
     loaded.reset();
     loaded = std::make_unique<LoadedEncoder>(folder, named, dtype,
@@ -74,9 +77,7 @@ bool PretrainedEncoder::is_parallel() const { return impl_->map.size() > 1; }
 DeviceMap PretrainedEncoder::device_map() const { return impl_->map; }
 
 void PretrainedEncoder::parallelize() {
-  std::vector<std::string> devices;
-  for (const DeviceInfo& device : list_devices()) devices.push_back(device.name);
-  parallelize(get_device_map(n_layers(), devices));
+  parallelize(get_device_map(n_layers(), devices_like(impl_->map.front().first)));
 }
 
 void PretrainedEncoder::parallelize(const DeviceMap& device_map) { impl_->place(device_map); }

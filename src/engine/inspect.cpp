@@ -45,8 +45,8 @@ Facts tokenizer_facts(const std::string& folder) {
 
 }  // namespace
 
-std::string devices_text(bool json) {
-  const std::vector<DeviceInfo> devices = list_devices();
+std::string devices_text(bool json, std::vector<std::string>* notes) {
+  const std::vector<DeviceInfo> devices = list_devices(notes);
   if (json) {
     ordered_json list = ordered_json::array();
     for (const DeviceInfo& device : devices) {

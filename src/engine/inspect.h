@@ -8,7 +8,8 @@
 
 namespace quintet {
 
-std::string devices_text(bool json);
+// `notes` gets a line for each backend module that cannot be used.
+std::string devices_text(bool json, std::vector<std::string>* notes);
 // Config, weights and tokenizer of --model, from headers alone.
 std::string checkpoint_text(const std::string& folder, bool json, bool verbose);
 

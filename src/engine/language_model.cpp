@@ -64,6 +64,10 @@ struct PretrainedLanguageModel::Impl {
     return folder.encoder == nullptr ? 0 : folder.encoder->n_layers();
   }
 
+  const std::string& first_device() const {
+    return (maps.encoder.empty() ? maps.decoder : maps.encoder).front().first;
+  }
+
   // Checks the maps first; from then on the old weights are gone, as both may not fit.
   void place(const DeviceMap& encoder_map, const DeviceMap& decoder_map) {
     if (folder.encoder != nullptr) {
@@ -217,9 +221,7 @@ int64_t PretrainedLanguageModel::d_model() const { return impl_->folder.decoder-
 int64_t PretrainedLanguageModel::vocab_size() const { return impl_->folder.decoder->vocab_size(); }
 
 void PretrainedLanguageModel::parallelize() {
-  std::vector<std::string> devices;
-  for (const DeviceInfo& device : list_devices()) devices.push_back(device.name);
-  impl_->place_evenly(devices);
+  impl_->place_evenly(devices_like(impl_->first_device()));
 }
 
 void PretrainedLanguageModel::parallelize(const DeviceMap& device_map) {
@@ -231,10 +233,7 @@ void PretrainedLanguageModel::parallelize(const DeviceMap& encoder_map,
   impl_->place(encoder_map, decoder_map);
 }
 
-void PretrainedLanguageModel::deparallelize() {
-  const StackMaps& maps = impl_->maps;
-  impl_->place_evenly({(maps.encoder.empty() ? maps.decoder : maps.encoder).front().first});
-}
+void PretrainedLanguageModel::deparallelize() { impl_->place_evenly({impl_->first_device()}); }
 
 bool PretrainedLanguageModel::is_parallel() const { return impl_->loaded->devices().size() > 1; }
 const DeviceMap& PretrainedLanguageModel::encoder_device_map() const { return impl_->maps.encoder; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/split_list.h"
 
 namespace quintet {
 namespace {
@@ -113,11 +114,14 @@ const auto kTable = std::to_array<OptionSpec>({
      [](Options& o, std::string_view v) { o.output = v; }},
 
     {"devices", "LIST", "cpu:0", "devices in the order the blocks pass through them: cpu:0 is a "
-     "NUMA node, cpu[0-3] are cores; 'cpu[0],cpu[1]' are two devices", kRun, false,
+     "NUMA node, cpu[0-3] are cores, opencl:0 is an OpenCL device, xpu:0 an Intel GPU, opencl:0/2 "
+     "two halves of one; 'cpu[0],opencl:0' are two devices", kRun, false,
      [](Options& o, std::string_view v) {
        if (v.empty()) refuse("devices", "''", "at least one device, such as cpu:0");
        o.devices = v;
      }},
+    {"backend", "FILES", "", "modules of further kinds of device, separated by commas", kRun | kDevices, false,
+     [](Options& o, std::string_view v) { o.backends = split_list(v); }},
     {"device-map", "MAP", "auto", "which blocks sit where: auto (by measured speed and memory), "
      "even, a JSON file, or JSON such as '{\"cpu[0]\":[0,1],\"cpu[1]\":[2,3]}'", kRun, false,
      [](Options& o, std::string_view v) { o.device_map = v; }},

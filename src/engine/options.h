@@ -25,8 +25,9 @@ enum class OnDuplicate { kReject, kRename, kFirst };
 struct Options {
   // model and devices
   std::string model;
-  std::string devices;              // empty: those of an explicit map, else cpu:0
-  std::string device_map = "auto";  // auto | even | FILE.json | JSON
+  std::vector<std::string> backends;  // files of backend modules, loaded before devices are named
+  std::string devices;                // empty: those of an explicit map, else cpu:0
+  std::string device_map = "auto";    // auto | even | FILE.json | JSON
   std::string max_memory;
   std::optional<DType> dtype;  // empty: as stored
   int threads = 0;
