@@ -37,6 +37,8 @@ class FakeDevice : public Device {
   MemoryInfo memory() const override { return {}; }
   bool host_memory() const override { return host_memory_; }
   void wait() override {}
+  // One op of a test's stage; tensors that it uses are captured as values.
+  virtual void run(std::function<void()> op) { op(); }
   void empty_cache() override {}
   void manual_seed(uint64_t /*seed*/) override {}
   void attach_thread() override {
@@ -44,7 +46,7 @@ class FakeDevice : public Device {
     driver = std::this_thread::get_id();
   }
 
-  Tensor allocate(int64_t rows, int64_t cols, DType dtype) override {
+  Tensor allocate(int64_t rows, int64_t cols, DType dtype = DType::kFloat32) override {
     const int64_t stride = cols + 3;  // not cols: nobody may count on that
     return {std::make_shared<Memory>(*this, static_cast<size_t>(rows * stride) * size_of(dtype)),
             rows, cols, stride, dtype};
@@ -66,16 +68,20 @@ class FakeDevice : public Device {
   }
   void pool(const Tensor& x, std::span<const int32_t> begin, std::span<const int32_t> end,
             Pooling /*pooling*/, bool /*normalize*/, const Tensor& y) override {
-    for (size_t s = 0; s < begin.size(); ++s) {
-      for (int64_t c = 0; c < x.cols(); ++c) {
-        float sum = 0;
-        for (int32_t i = begin[s]; i < end[s]; ++i) sum += row(x, i)[c];
-        row(y, static_cast<int64_t>(s))[c] = sum / static_cast<float>(end[s] - begin[s]);
+    run([x, y, begin = std::vector(begin.begin(), begin.end()),
+         end = std::vector(end.begin(), end.end())] {
+      for (size_t s = 0; s < begin.size(); ++s) {
+        for (int64_t c = 0; c < x.cols(); ++c) {
+          float sum = 0;
+          for (int32_t i = begin[s]; i < end[s]; ++i) sum += row(x, i)[c];
+          row(y, static_cast<int64_t>(s))[c] = sum / static_cast<float>(end[s] - begin[s]);
+        }
       }
-    }
+    });
   }
 
   void log_softmax(const Tensor& x) override {
+    wait();
     for (int64_t i = 0; i < x.rows(); ++i) {
       float* const values = row(x, i);
       double sum = 0;
@@ -84,6 +90,7 @@ class FakeDevice : public Device {
     }
   }
   void edit(std::span<const LogitEdit> edits, const Tensor& x) override {
+    wait();
     for (const LogitEdit& edit : edits) {
       float* const values = row(x, edit.row);
       float& value = values[edit.token];
@@ -95,6 +102,7 @@ class FakeDevice : public Device {
     }
   }
   void top_k(const Tensor& x, int64_t k, std::span<int32_t> ids, std::span<float> best) override {
+    wait();
     std::vector<int32_t> order(static_cast<size_t>(x.cols()));
     for (int64_t i = 0; i < x.rows(); ++i) {
       const float* const values = row(x, i);
@@ -110,6 +118,7 @@ class FakeDevice : public Device {
   }
   void pick(const Tensor& x, std::span<const int32_t> rows, std::span<const int32_t> columns,
             std::span<float> values) override {
+    wait();
     for (size_t i = 0; i < rows.size(); ++i) values[i] = row(x, rows[i])[columns[i]];
   }
 

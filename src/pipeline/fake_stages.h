@@ -54,29 +54,19 @@ inline float logit(uint64_t hidden, int64_t token) {
 // One block each.
 class EncoderStage : public quintet::EncoderStage {
  public:
-  explicit EncoderStage(Device& device) : device_(device) {}
+  explicit EncoderStage(FakeDevice& device) : device_(device) {}
 
-  std::function<void(const MicroBatch&)> before = [](const MicroBatch&) {};
+  std::function<void(const MicroBatch&)> before = [](const MicroBatch&) {};  // when called
+  std::function<void(const MicroBatch&)> during = [](const MicroBatch&) {};  // when computed
 
   Tensor forward(const MicroBatch& batch, Tensor hidden) override {
     before(batch);
-    if (!hidden) {
-      hidden = device_.allocate(batch.n_tokens(), kWidth);
-      for (int64_t i = 0; i < batch.n_tokens(); ++i) {
-        const auto at = static_cast<size_t>(i);
-        put(hidden, i, embed(batch.tokens[at], batch.positions[at]));
-      }
-    }
-    for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
-      std::vector<uint64_t> rows;
-      for (int32_t i = batch.cu_seqlens[s]; i < batch.cu_seqlens[s + 1]; ++i) {
-        rows.push_back(get(hidden, i));
-      }
-      apply(rows);
-      for (size_t i = 0; i < rows.size(); ++i) {
-        put(hidden, batch.cu_seqlens[s] + static_cast<int64_t>(i), rows[i]);
-      }
-    }
+    const bool embeds = !hidden;
+    if (embeds) hidden = device_.allocate(batch.n_tokens(), kWidth);
+    device_.run([this, batch, hidden, embeds] {
+      during(batch);
+      compute(batch, hidden, embeds);
+    });
     return hidden;
   }
 
@@ -88,15 +78,33 @@ class EncoderStage : public quintet::EncoderStage {
   }
 
  private:
-  Device& device_;
+  static void compute(const MicroBatch& batch, const Tensor& hidden, bool embeds) {
+    for (int64_t i = 0; embeds && i < batch.n_tokens(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      put(hidden, i, embed(batch.tokens[at], batch.positions[at]));
+    }
+    for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
+      std::vector<uint64_t> rows;
+      for (int32_t i = batch.cu_seqlens[s]; i < batch.cu_seqlens[s + 1]; ++i) {
+        rows.push_back(get(hidden, i));
+      }
+      apply(rows);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        put(hidden, batch.cu_seqlens[s] + static_cast<int64_t>(i), rows[i]);
+      }
+    }
+  }
+
+  FakeDevice& device_;
 };
 
 // One block each.
 class DecoderStage : public quintet::DecoderStage {
  public:
-  DecoderStage(Device& device, uint64_t block) : device_(device), block_(block) {}
+  DecoderStage(FakeDevice& device, uint64_t block) : device_(device), block_(block) {}
 
-  std::function<void(const StepBatch&)> before = [](const StepBatch&) {};
+  std::function<void(const StepBatch&)> before = [](const StepBatch&) {};  // when called
+  std::function<void(const StepBatch&)> during = [](const StepBatch&) {};  // when computed
 
   void reserve(const CachePages& pages) override {
     self_.assign(static_cast<size_t>(pages.self * kPageTokens), kNothing);
@@ -105,7 +113,40 @@ class DecoderStage : public quintet::DecoderStage {
 
   Tensor forward(const StepBatch& step, const Tensor& source, Tensor hidden) override {
     before(step);
-    if (!hidden) hidden = embed_rows(step);
+    const bool embeds = !hidden;
+    if (embeds) hidden = device_.allocate(step.n_rows(), kWidth);
+    device_.run([this, step, source, hidden, embeds] {
+      during(step);
+      if (embeds) embed_rows(step, hidden);
+      compute(step, source, hidden);
+    });
+    return hidden;
+  }
+
+  Tensor logits(const Tensor& hidden, const std::vector<int32_t>& selected) override {
+    const Tensor logits = device_.allocate(static_cast<int64_t>(selected.size()), kVocab);
+    device_.run([hidden, selected, logits] {
+      for (size_t i = 0; i < selected.size(); ++i) {
+        float* const row = FakeDevice::row(logits, static_cast<int64_t>(i));
+        for (int64_t v = 0; v < kVocab; ++v) row[v] = logit(get(hidden, selected[i]), v);
+      }
+    });
+    return logits;
+  }
+
+  static uint64_t key(uint64_t hidden, uint64_t block) { return mix(hidden, block + 1); }
+  static uint64_t source_key(uint64_t source, uint64_t block) { return mix(source, block + 100); }
+  static uint64_t output(uint64_t hidden, std::span<const uint64_t> keys,
+                         std::span<const uint64_t> sources) {
+    for (const uint64_t key : keys) hidden = mix(hidden, key);
+    for (const uint64_t source : sources) hidden = mix(hidden, source);
+    return hidden;
+  }
+
+ private:
+  static constexpr uint64_t kNothing = 0xDEAD;
+
+  void compute(const StepBatch& step, const Tensor& source, const Tensor& hidden) {
     for (size_t i = 0; i < step.source_slots.size(); ++i) {
       cross_[static_cast<size_t>(step.source_slots[i])] =
           source_key(get(source, static_cast<int64_t>(i)), block_);
@@ -132,32 +173,9 @@ class DecoderStage : public quintet::DecoderStage {
           step.cross.table.empty() ? std::vector<uint64_t>{} : read(cross_, step.cross, i);
       put(hidden, i, output(get(hidden, i), seen, sources));
     }
-    return hidden;
   }
 
-  Tensor logits(const Tensor& hidden, const std::vector<int32_t>& selected) override {
-    const Tensor logits = device_.allocate(static_cast<int64_t>(selected.size()), kVocab);
-    for (size_t i = 0; i < selected.size(); ++i) {
-      float* const row = FakeDevice::row(logits, static_cast<int64_t>(i));
-      for (int64_t v = 0; v < kVocab; ++v) row[v] = logit(get(hidden, selected[i]), v);
-    }
-    return logits;
-  }
-
-  static uint64_t key(uint64_t hidden, uint64_t block) { return mix(hidden, block + 1); }
-  static uint64_t source_key(uint64_t source, uint64_t block) { return mix(source, block + 100); }
-  static uint64_t output(uint64_t hidden, std::span<const uint64_t> keys,
-                         std::span<const uint64_t> sources) {
-    for (const uint64_t key : keys) hidden = mix(hidden, key);
-    for (const uint64_t source : sources) hidden = mix(hidden, source);
-    return hidden;
-  }
-
- private:
-  static constexpr uint64_t kNothing = 0xDEAD;
-
-  Tensor embed_rows(const StepBatch& step) {
-    Tensor hidden = device_.allocate(step.n_rows(), kWidth);
+  static void embed_rows(const StepBatch& step, const Tensor& hidden) {
     for (int64_t i = 0; i < step.n_rows(); ++i) {
       const int64_t n_prompt = step.prompts.n_tokens();
       const bool is_prompt = i < n_prompt;
@@ -166,7 +184,6 @@ class DecoderStage : public quintet::DecoderStage {
           embed((is_prompt ? step.prompts.tokens : step.tokens)[at],
                 (is_prompt ? step.prompts.positions : step.positions)[at]));
     }
-    return hidden;
   }
 
   static std::vector<uint64_t> read(const std::vector<uint64_t>& cache, const PageTable& table,
@@ -181,7 +198,7 @@ class DecoderStage : public quintet::DecoderStage {
     return keys;
   }
 
-  Device& device_;
+  FakeDevice& device_;
   const uint64_t block_;
   std::vector<uint64_t> self_;
   std::vector<uint64_t> cross_;

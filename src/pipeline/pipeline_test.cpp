@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "link/fake_device.h"
+#include "link/async_fake_device.h"
 
 namespace quintet {
 namespace {
@@ -22,34 +22,34 @@ constexpr int64_t kWidth = 4;
 // Row i starts as the token's number and gains 1 per stage.
 class FakeStage : public EncoderStage {
  public:
-  explicit FakeStage(Device& device) : device_(device) {}
+  explicit FakeStage(FakeDevice& device) : device_(device) {}
 
-  std::function<void(const MicroBatch&)> before = [](const MicroBatch&) {};
+  std::function<void(const MicroBatch&)> before = [](const MicroBatch&) {};  // when called
+  std::function<void(const MicroBatch&)> during = [](const MicroBatch&) {};  // when computed
 
   Tensor forward(const MicroBatch& batch, Tensor hidden) override {
     before(batch);
-    if (!hidden) {
-      hidden = device_.allocate(batch.n_tokens(), kWidth);
+    const bool embeds = !hidden;
+    if (embeds) hidden = device_.allocate(batch.n_tokens(), kWidth);
+    device_.run([this, batch, hidden, embeds] {
+      during(batch);
       for (int64_t i = 0; i < hidden.rows(); ++i) {
-        std::fill_n(FakeDevice::row(hidden, i), kWidth, static_cast<float>(batch.tokens[i]));
+        float* const row = FakeDevice::row(hidden, i);
+        if (embeds) std::fill_n(row, kWidth, static_cast<float>(batch.tokens[i]));
+        for (int64_t c = 0; c < kWidth; ++c) row[c] += 1.0F;
       }
-    }
-    for (int64_t i = 0; i < hidden.rows(); ++i) {
-      for (int64_t c = 0; c < kWidth; ++c) FakeDevice::row(hidden, i)[c] += 1.0F;
-    }
+    });
     return hidden;
   }
 
  private:
-  Device& device_;
+  FakeDevice& device_;
 };
 
 // n devices and fake stages, taken apart by build().
 struct Bench {
-  explicit Bench(size_t n, bool host_memory = true) {
-    for (size_t i = 0; i < n; ++i) {
-      devices.push_back(std::make_unique<FakeDevice>("fake:" + std::to_string(i), host_memory));
-    }
+  explicit Bench(size_t n, FakeKind kind = FakeKind::kHost) {
+    for (size_t i = 0; i < n; ++i) devices.push_back(make_fake_device(i, kind));
     make_stages();
   }
   void make_stages() {
@@ -113,15 +113,15 @@ class Feeder {
   std::thread thread_;
 };
 
-class PipelineOf : public testing::TestWithParam<std::tuple<size_t, bool, size_t>> {
+class PipelineOf : public testing::TestWithParam<std::tuple<size_t, FakeKind, size_t>> {
  protected:
   size_t n_stages() const { return std::get<0>(GetParam()); }
-  bool host_memory() const { return std::get<1>(GetParam()); }
+  FakeKind kind() const { return std::get<1>(GetParam()); }
   PipelineOptions options() const { return {.queue_capacity = std::get<2>(GetParam())}; }
 };
 
 TEST_P(PipelineOf, GivesEverythingInOrder) {
-  Bench bench(n_stages(), host_memory());
+  Bench bench(n_stages(), kind());
   {
     const auto pipeline = bench.build(options());
     const Feeder feeder(*pipeline, 100);
@@ -145,7 +145,7 @@ TEST_P(PipelineOf, GivesEverythingInOrder) {
 }
 
 TEST_P(PipelineOf, PoolsOnTheDevice) {
-  Bench bench(n_stages(), host_memory());
+  Bench bench(n_stages(), kind());
   PipelineOptions pooled = options();
   pooled.pooling = Pooling::kMean;
   const auto pipeline = bench.build(pooled);
@@ -164,9 +164,11 @@ TEST_P(PipelineOf, PoolsOnTheDevice) {
 
 TEST_P(PipelineOf, FailureInAnyStageAtAnyTimeNamesItsRecords) {
   for (size_t stage = 0; stage < n_stages(); ++stage) {
-    for (const uint64_t failing : {0, 1, 2, 5, 19}) {
-      Bench bench(n_stages(), host_memory());
-      bench.stages[stage]->before = [failing](const MicroBatch& batch) {
+    for (const uint64_t number : {0, 1, 2, 5, 19, 20, 21, 22, 25, 39}) {
+      const uint64_t failing = number % 20;
+      Bench bench(n_stages(), kind());
+      FakeStage& fake = *bench.stages[stage];
+      (number < 20 ? fake.before : fake.during) = [failing](const MicroBatch& batch) {
         if (batch.number == failing) fail(ErrorKind::kMemory, "no room for batch {}", failing);
       };
       const auto pipeline = bench.build(options());
@@ -196,7 +198,7 @@ TEST_P(PipelineOf, FailureInAnyStageAtAnyTimeNamesItsRecords) {
 TEST_P(PipelineOf, AnyMomentIsAGoodOneToStop) {
   std::mt19937 random(7);
   for (int round = 0; round < 40; ++round) {
-    Bench bench(n_stages(), host_memory());
+    Bench bench(n_stages(), kind());
     for (const auto& stage : bench.stages) {
       const auto pause = std::chrono::microseconds(random() % 200);
       stage->before = [pause](const MicroBatch&) { std::this_thread::sleep_for(pause); };
@@ -213,7 +215,9 @@ TEST_P(PipelineOf, AnyMomentIsAGoodOneToStop) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PipelineOf,
-                         testing::Combine(testing::Values(1, 2, 3, 5), testing::Bool(),
+                         testing::Combine(testing::Values(1, 2, 3, 5),
+                                          testing::Values(FakeKind::kHost, FakeKind::kOther,
+                                                          FakeKind::kAsync, FakeKind::kMixed),
                                           testing::Values(1, 4)));
 
 TEST(Pipeline, EarliestFailureWins) {
@@ -244,7 +248,7 @@ TEST(Pipeline, EarliestFailureWins) {
 }
 
 TEST(Pipeline, FailureOfALinkNamesItsRecords) {
-  Bench bench(2, false);
+  Bench bench(2, FakeKind::kOther);
   bench.devices[0]->downloads_until_failure = 3;
   const auto pipeline = bench.build();
   const Feeder feeder(*pipeline, 10);

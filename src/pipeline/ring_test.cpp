@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "link/async_fake_device.h"
 #include "pipeline/fake_stages.h"
 
 namespace quintet {
@@ -22,10 +23,8 @@ using std::chrono::milliseconds;
 
 // n devices, each with one block of each stack.
 struct Bench {
-  explicit Bench(size_t n, bool host_memory = true) {
-    for (size_t i = 0; i < n; ++i) {
-      add(std::make_unique<FakeDevice>("fake:" + std::to_string(i), host_memory));
-    }
+  explicit Bench(size_t n, FakeKind kind = FakeKind::kHost) {
+    for (size_t i = 0; i < n; ++i) add(make_fake_device(i, kind));
   }
   void add(std::unique_ptr<FakeDevice> device) {
     const auto block = static_cast<int64_t>(parts.size());
@@ -87,14 +86,14 @@ EncodeJob make_encode(uint64_t tag) {
   return {.tag = tag, .batch = make_prompts({{static_cast<int32_t>(tag), 5}, {7}}, tag)};
 }
 
-class RingOf : public testing::TestWithParam<std::tuple<size_t, bool>> {
+class RingOf : public testing::TestWithParam<std::tuple<size_t, FakeKind>> {
  protected:
   size_t n() const { return std::get<0>(GetParam()); }
-  bool host_memory() const { return std::get<1>(GetParam()); }
+  FakeKind kind() const { return std::get<1>(GetParam()); }
 };
 
 TEST_P(RingOf, StepsReadTheEncodersRows) {
-  Bench bench(n(), host_memory());
+  Bench bench(n(), kind());
   const auto blocks = static_cast<int64_t>(n());
   {
     const auto ring = bench.build();
@@ -153,15 +152,19 @@ TEST_P(RingOf, StepsReadTheEncodersRows) {
 }
 
 TEST_P(RingOf, FailureInAnyStageNamesItsRecords) {
-  for (size_t stage = 0; stage < 2 * n(); ++stage) {
-    Bench bench(n(), host_memory());
+  for (size_t i = 0; i < 4 * n(); ++i) {
+    Bench bench(n(), kind());
+    const size_t stage = i / 2;
+    const bool when_called = i % 2 == 0;
     const bool is_encoder = stage < n();
     if (is_encoder) {
-      bench.encoders[stage]->before = [](const MicroBatch& batch) {
+      fake::EncoderStage& encoder = *bench.encoders[stage];
+      (when_called ? encoder.before : encoder.during) = [](const MicroBatch& batch) {
         if (batch.ordinals.front() == 5) throw std::bad_alloc();
       };
     } else {
-      bench.decoders[stage - n()]->before = [](const StepBatch& step) {
+      fake::DecoderStage& decoder = *bench.decoders[stage - n()];
+      (when_called ? decoder.before : decoder.during) = [](const StepBatch& step) {
         if (step.prompts.ordinals.front() == 5) throw std::bad_alloc();
       };
     }
@@ -195,7 +198,7 @@ TEST_P(RingOf, FailureInAnyStageNamesItsRecords) {
 TEST_P(RingOf, AnyMomentIsAGoodOneToStop) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; ++round) {
-    Bench bench(n(), host_memory());
+    Bench bench(n(), kind());
     for (size_t i = 0; i < n(); ++i) {
       const auto pause = microseconds(random() % 200);
       bench.encoders[i]->before = [pause](const auto&) { std::this_thread::sleep_for(pause); };
@@ -219,7 +222,9 @@ TEST_P(RingOf, AnyMomentIsAGoodOneToStop) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RingOf,
-                         testing::Combine(testing::Values(1, 2, 3), testing::Bool()));
+                         testing::Combine(testing::Values(1, 2, 3),
+                                          testing::Values(FakeKind::kHost, FakeKind::kOther,
+                                                          FakeKind::kAsync, FakeKind::kMixed)));
 
 // The steps of a job that asks the head for everything, over more rows than it takes at a time.
 struct HeadBench {
@@ -368,7 +373,7 @@ TEST(Ring, DevicesWorkAtTheSameTime) {
 }
 
 TEST(Ring, AFailingLinkNamesItsRecords) {
-  Bench bench(2, false);
+  Bench bench(2, FakeKind::kOther);
   bench.devices[0]->downloads_until_failure = 2;
   const auto ring = bench.build();
   for (uint64_t tag = 0; tag < 5; ++tag) ring->submit(make_step(tag));
