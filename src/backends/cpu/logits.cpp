@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "backends/cpu/decoding_kernels.h"
@@ -13,6 +14,25 @@ namespace {
 
 // Columns whose sum is taken at once. The same on all machines: it decides the order of the sums.
 constexpr size_t kChunk = 8192;
+
+// log(x) within 1 ulp for x >= 1, infinity and NaN, in the same operations on every device:
+// x = 2^n (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f).
+float log_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const uint32_t exponent = (bits - 0x3F3504F3U) >> 23;
+  const auto n = static_cast<float>(exponent);
+  const float f = std::bit_cast<float>(bits - (exponent << 23)) - 1.0F;
+  const float square = f * f;
+  float p = -0x1.38b582p-4F;
+  for (const float c : {0x1.055b6cp-3F, -0x1.0d8542p-3F, 0x1.22da1cp-3F, -0x1.547244p-3F,
+                        0x1.99a008p-3F, -0x1.000226p-2F, 0x1.555554p-2F}) {
+    p = std::fma(p, f, c);
+  }
+  float rest = std::fma(f * square, p, n * 1.42860677e-6F);
+  rest = std::fma(-0.5F, square, rest);
+  const float log = std::fma(n, 0x1.62e4p-1F, f + rest);
+  return x < std::numeric_limits<float>::infinity() ? log : x;
+}
 
 class LogSoftmax {
  public:
@@ -45,7 +65,7 @@ class LogSoftmax {
     }
     float sum = 0.0F;
     for (const float part : of_row(sum_)) sum += part;
-    kernels_.subtract(max, std::log(sum), n, x);
+    kernels_.subtract(max, log_of(sum), n, x);
   }
 
  private:
