@@ -12,7 +12,7 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 for kernel in "$kernels"/*.cl; do
   name="$(basename "$kernel")"
-  cat "$kernels/dialect.h" "$kernels/arithmetic.h" "$kernel" > "$folder/$name.cu"
+  { printf "#define %s\n" "ROWS_PER_GROUP 8" "CHUNK 8192" "EDIT_SET 0" "EDIT_FILL_ROW 2"; cat "$kernels/dialect.h" "$kernels/arithmetic.h" "$kernel"; } > "$folder/$name.cu"
   nvcc -ptx --fmad=false -Werror all-warnings -diag-suppress 177 -o "$folder/$name.ptx" \
     "$folder/$name.cu"
   echo "$name: $(grep -c '^\.visible \.entry\|\.entry ' "$folder/$name.ptx" || true) kernels"

@@ -1,5 +1,5 @@
-// Every op on every device named in QUINTET_TEST_DEVICES (default cpu:0) against the reference, at
-// awkward sizes. A device that is not there is a visible skip.
+// Every op on every device named in QUINTET_TEST_DEVICES (default cpu:0, opencl:0 and a part of it)
+// against the reference, at awkward sizes. A device that is not there is a visible skip.
 #include "backends/contract.h"
 
 #include <gtest/gtest.h>

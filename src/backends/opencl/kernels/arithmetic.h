@@ -176,3 +176,81 @@ DEVICE_FUNCTION float sum_of_lanes16(float16 lanes) {
 }
 
 #endif
+
+// Sixteen lanes that go along a row together. With LANES_IN_VECTOR (OpenCL) they are a vector of
+// one work-item, else sixteen work-items side by side: dimension 0 of their group, whose dimension
+// 1, ROWS_PER_GROUP long, are rows. A kernel that sums has LANE_SCRATCH among its variables.
+#if defined(LANES_IN_VECTOR)
+
+typedef float16 lanes16;
+#define LANE_SCRATCH
+#define SUM_ACROSS(lanes) sum_of_lanes16(lanes)
+#define MAX_ACROSS(lanes) max_of_lanes16(lanes)
+
+DEVICE_FUNCTION float max_of_lanes16(float16 lanes) {
+  const float8 eight = fmax(lanes.lo, lanes.hi);
+  const float4 four = fmax(eight.lo, eight.hi);
+  return fmax(fmax(four.x, four.y), fmax(four.z, four.w));
+}
+DEVICE_FUNCTION float16 exp_of_lanes(float16 x) { return exp_below_limit16(x); }
+// Elements [i, i + 16) of n; `past` for those behind the last.
+DEVICE_FUNCTION float16 load_lanes(GLOBAL const float* x, int i, int n, float past) {
+  if (i + 16 <= n) return vload16(0, x + i);
+  float rest[16];
+  for (int lane = 0; lane < 16; ++lane) rest[lane] = i + lane < n ? x[i + lane] : past;
+  return vload16(0, rest);
+}
+DEVICE_FUNCTION void store_lanes(float16 lanes, GLOBAL float* y, int i, int n) {
+  if (i + 16 <= n) {
+    vstore16(lanes, 0, y + i);
+    return;
+  }
+  float rest[16];
+  vstore16(lanes, 0, rest);
+  for (int lane = 0; i + lane < n; ++lane) y[i + lane] = rest[lane];
+}
+DEVICE_FUNCTION uint16 load_bits16_lanes(GLOBAL const bits16* x, int i, int n) {
+  if (i + 16 <= n) return convert_uint16(vload16(0, x + i));
+  uint rest[16];
+  for (int lane = 0; lane < 16; ++lane) rest[lane] = i + lane < n ? x[i + lane] : 0;
+  return vload16(0, rest);
+}
+#define WIDEN_BFLOAT16(bits) widen_bfloat1616(bits)
+#define WIDEN_FLOAT16(bits) widen_float1616(bits)
+
+#elif defined(ROWS_PER_GROUP)
+
+typedef float lanes16;
+#define LANE_SCRATCH LOCAL float lane_scratch[ROWS_PER_GROUP][16]
+#define SUM_ACROSS(lanes) sum_across(lanes, lane_scratch[LOCAL_ID(1)])
+#define MAX_ACROSS(lanes) max_across(lanes, lane_scratch[LOCAL_ID(1)])
+
+// For all work-items of a group at once; each gets the result.
+DEVICE_FUNCTION float sum_across(float mine, LOCAL_POINTER float* lanes) {
+  BARRIER();  // what was there has been read
+  lanes[LOCAL_ID(0)] = mine;
+  BARRIER();
+  return sum_of_lanes(lanes);
+}
+DEVICE_FUNCTION float max_across(float mine, LOCAL_POINTER float* lanes) {
+  BARRIER();
+  lanes[LOCAL_ID(0)] = mine;
+  BARRIER();
+  float most = lanes[0];
+  for (int lane = 1; lane < 16; ++lane) most = fmax(most, lanes[lane]);
+  return most;
+}
+DEVICE_FUNCTION float exp_of_lanes(float x) { return exp_below_limit(x); }
+DEVICE_FUNCTION float load_lanes(GLOBAL const float* x, int i, int n, float past) {
+  return i + LOCAL_ID(0) < n ? x[i + LOCAL_ID(0)] : past;
+}
+DEVICE_FUNCTION void store_lanes(float mine, GLOBAL float* y, int i, int n) {
+  if (i + LOCAL_ID(0) < n) y[i + LOCAL_ID(0)] = mine;
+}
+DEVICE_FUNCTION bits32 load_bits16_lanes(GLOBAL const bits16* x, int i, int n) {
+  return i + LOCAL_ID(0) < n ? x[i + LOCAL_ID(0)] : 0;
+}
+#define WIDEN_BFLOAT16(bits) widen_bfloat16(bits)
+#define WIDEN_FLOAT16(bits) widen_float16(bits)
+
+#endif

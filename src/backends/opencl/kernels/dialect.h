@@ -40,3 +40,7 @@ typedef uint bits32;
 typedef unsigned short bits16;
 typedef unsigned int bits32;
 #endif
+
+// A matrix of floats as an argument: Session's MatrixArg. The address of its row.
+#define MATRIX(x) GLOBAL float *x, long x##_offset, long x##_stride
+#define ROW_OF(x, row) ((x) + (x##_offset + (long)(row)*x##_stride))
