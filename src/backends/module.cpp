@@ -92,6 +92,15 @@ class Module {
     return std::unique_ptr<Device>(static_cast<Device*>(device));
   }
 
+  size_t memory_in_use(const std::string& name) const {
+    uint64_t total = 0;
+    uint64_t free = 0;
+    uint64_t used = 0;
+    Message message;
+    check(entry_->memory(name.c_str(), &total, &free, &used, message.data()), message, name);
+    return used;
+  }
+
  private:
   void check(QuintetStatus status, const Message& message, const std::string& what) const {
     if (status == kQuintetOk) return;
@@ -179,6 +188,11 @@ Backend load_module(const fs::path& file) {
   }
   if (entry.manual_seed != nullptr) {
     backend.manual_seed = [&entry](uint64_t seed) { entry.manual_seed(seed); };
+  }
+  if (entry.memory != nullptr) {
+    backend.memory_in_use = [module](const std::string& name) {
+      return module.memory_in_use(name);
+    };
   }
   if (entry.empty_cache != nullptr) backend.empty_cache = [&entry] { entry.empty_cache(); };
   return backend;

@@ -302,8 +302,10 @@ void DeviceCloser::operator()(Device* device) const {
 
 size_t device_memory_in_use(const std::string& name) {
   const std::string canonical = canonical_device_name(name);
+  const Backend backend = backend_of(canonical);
+  if (backend.memory_in_use) return backend.memory_in_use(canonical);
   size_t bytes = 0;
-  visit_open(backend_of(canonical), [&](const Device& device) {
+  visit_open(backend, [&](const Device& device) {
     if (device.name() == canonical) bytes += device.memory().used;
   });
   return bytes;

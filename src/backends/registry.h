@@ -32,6 +32,8 @@ struct Backend {
   // Of all devices of the kind. Where empty, those that are open are asked one by one.
   std::function<void(uint64_t seed)> manual_seed;
   std::function<void()> empty_cache;
+  // Bytes that this process holds on a device. Where empty, those of the open devices are added.
+  std::function<size_t(const std::string& canonical)> memory_in_use;
 };
 
 // Adds a backend; of one that is there already under the same name it takes the place. Not to be
