@@ -85,11 +85,17 @@ cl::Program Programs::build(const std::string& title, const std::string& text,
     fail(ErrorKind::kDevice, "{}: {} does not compile with {} ({}):{}", device_.info.name, title,
          options, error_text(error.err()), first_lines(logs.empty() ? "" : logs.front().second));
   }
-  if (cache_.keeps()) {
-    const auto binaries = made.getInfo<CL_PROGRAM_BINARIES>();
-    if (!binaries.empty()) cache_.store(key, binaries.front());
-  }
+  if (cache_.keeps()) keep(key, made);
   return made;
+}
+
+void Programs::keep(const std::string& key, const cl::Program& program) const {
+  try {
+    const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
+    if (!binaries.empty()) cache_.store(key, binaries.front());
+  } catch (const cl::Error&) {
+    // a driver that does not hand binaries out compiles anew each time
+  }
 }
 
 cl::Kernel& Programs::kernel(const char* source, const char* name, const std::string& defines) {

@@ -32,11 +32,13 @@ class Programs {
   int compiled() const { return compiled_; }  // programs that were not found on disk
 
  private:
+  void keep(const std::string& key, const cl::Program& program) const;
+
   const FoundDevice device_;
   const cl::Context context_;
   const KernelCache cache_;
   const std::string hardware_;  // all that a binary depends on but text and options
-  const std::string options_;         // of every program
+  const std::string options_;   // of every program
   int compiled_ = 0;
   std::map<std::pair<std::string, std::string>, cl::Program> programs_;  // by source, defines
   std::map<std::tuple<std::string, std::string, std::string>, cl::Kernel, std::less<>> kernels_;

@@ -13,27 +13,7 @@ namespace {
 
 constexpr uint64_t kOpsPerMarker = 16;
 
-// Where a tensor's rows lie in its buffer, in bytes.
-struct ByteRows {
-  explicit ByteRows(const Tensor& tensor)
-      : offset(static_cast<size_t>(tensor.offset()) * size_of(tensor.dtype())),
-        stride(static_cast<size_t>(tensor.stride()) * size_of(tensor.dtype())),
-        row(static_cast<size_t>(tensor.cols()) * size_of(tensor.dtype())),
-        count(static_cast<size_t>(tensor.rows())) {}
-  size_t offset;
-  size_t stride;
-  size_t row;
-  size_t count;
-
-  bool contiguous() const { return count == 1 || stride == row; }
-  // For the calls that copy rectangles.
-  cl::array<size_t, 3> origin() const { return {offset % stride, offset / stride, 0}; }
-  cl::array<size_t, 3> region() const { return {row, count, 1}; }
-};
-
-const PoolBuffer& buffer_of(const Tensor& tensor) {
-  return static_cast<const PoolBuffer&>(*tensor.buffer());
-}
+PoolBuffer& buffer_of(const Tensor& tensor) { return static_cast<PoolBuffer&>(*tensor.buffer()); }
 
 }  // namespace
 
@@ -60,11 +40,14 @@ QueueSession::QueueSession(const FoundDevice& device, SessionOptions options)
     : device_(device),
       name_(device.info.name),
       limits_(guarded(name_, [&] { return limits_of(device.device); })),
+      pinned_(options.pinned.value_or(!limits_.host_memory)),
       context_(guarded(name_, [&] { return cl::Context(device.device); })),
       ops_(guarded(name_, [&] { return cl::CommandQueue(context_, device.device); })),
-      copies_(guarded(name_, [&] { return cl::CommandQueue(context_, device.device); })),
+      copy_queue_(guarded(name_, [&] { return cl::CommandQueue(context_, device.device); })),
+      copies_(context_, copy_queue_, pinned_),
+      staged_(context_, ops_),
       programs_(device, context_, std::move(options.kernel_folder)) {
-  const auto commit = [queue = copies_, lazy = !limits_.host_memory](const cl::Buffer& buffer) {
+  const auto commit = [queue = copy_queue_, lazy = !limits_.host_memory](const cl::Buffer& buffer) {
     if (!lazy) return;
     queue.enqueueMigrateMemObjects({buffer}, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED);
     queue.finish();
@@ -88,9 +71,11 @@ cl::Kernel& QueueSession::kernel(const char* source, const char* name, const std
 
 cl::Buffer QueueSession::stage(const void* values, size_t bytes) {
   return guarded(name_, [&] {
-    // The driver copies the values before it returns.
+    if (pinned_) return staged_.stage(values, bytes);
+    // Main memory: the driver copies the values before it returns.
+    const void* from = bytes == 0 ? static_cast<const void*>("") : values;
     return cl::Buffer(context_, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, std::max<size_t>(bytes, 1),
-                      const_cast<void*>(bytes == 0 ? static_cast<const void*>("") : values));
+                      const_cast<void*>(from));
   });
 }
 
@@ -139,6 +124,7 @@ void QueueSession::enqueue(const cl::Kernel& kernel, Range global, Range local) 
 void QueueSession::op_enqueued() {
   memory_->count_op();
   if (memory_->ops() % kOpsPerMarker != 0) return;
+  done();
   const std::scoped_lock lock(mutex_);
   guarded(name_, [&] { put_marker(); });
 }
@@ -209,8 +195,7 @@ void QueueSession::wait_for(uint64_t mark) {
 
 void QueueSession::upload(const void* host, const Tensor& dst) {
   if (dst.empty()) return;
-  auto& buffer = const_cast<PoolBuffer&>(buffer_of(dst));
-  const ByteRows rows(dst);
+  PoolBuffer& buffer = buffer_of(dst);
   guarded(name_, [&] {
     const uint64_t finished = done();
     memory_->freshen(buffer, finished);
@@ -220,30 +205,17 @@ void QueueSession::upload(const void* host, const Tensor& dst) {
       const std::scoped_lock lock(mutex_);
       before.push_back(marker_at(ticket).event);
     }
-    if (rows.contiguous()) {
-      copies_.enqueueWriteBuffer(buffer.memory_for_copies(), CL_TRUE, rows.offset,
-                                 rows.row * rows.count, host, &before);
-    } else {
-      copies_.enqueueWriteBufferRect(buffer.memory_for_copies(), CL_TRUE, rows.origin(), {0, 0, 0},
-                                     rows.region(), rows.stride, 0, rows.row, 0, host, &before);
-    }
+    const auto copied = copies_.write(host, dst, buffer.memory_for_copies(), before);
+    if (!copied) return;
+    const std::vector<cl::Event> wanted = {*copied};
+    ops_.enqueueBarrierWithWaitList(&wanted);
   });
 }
 
 void QueueSession::download_at(uint64_t mark, const Tensor& src, void* host) {
   wait_for(mark);
   if (src.empty()) return;
-  const PoolBuffer& buffer = buffer_of(src);
-  const ByteRows rows(src);
-  guarded(name_, [&] {
-    if (rows.contiguous()) {
-      copies_.enqueueReadBuffer(buffer.memory_for_copies(), CL_TRUE, rows.offset,
-                                rows.row * rows.count, host);
-    } else {
-      copies_.enqueueReadBufferRect(buffer.memory_for_copies(), CL_TRUE, rows.origin(), {0, 0, 0},
-                                    rows.region(), rows.stride, 0, rows.row, 0, host);
-    }
-  });
+  guarded(name_, [&] { copies_.read(src, buffer_of(src).memory_for_copies(), host); });
 }
 
 }  // namespace quintet::opencl

@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/opencl/copies.h"
 #include "backends/opencl/device_memory.h"
+#include "backends/opencl/pinned.h"
 #include "backends/opencl/platforms.h"
 #include "backends/opencl/programs.h"
 #include "backends/opencl/session.h"
@@ -26,8 +28,8 @@ namespace quintet::opencl {
 struct SessionOptions {
   // Where binaries of kernels are kept; empty: nowhere.
   std::filesystem::path kernel_folder = {};
-  // Copies go through pinned memory piece by piece; unset: where the device has its own memory.
-  std::optional<bool> pinned_copies = {};
+  // Whether copies go through pinned memory; unset: where the device has memory of its own.
+  std::optional<bool> pinned = {};
 };
 
 class QueueSession : public Session {
@@ -56,6 +58,7 @@ class QueueSession : public Session {
   void wait();
   uint64_t mark();
   void wait_for(uint64_t mark);
+  uint64_t done();  // a mark: the ops before it are known to be done
   void upload(const void* host, const Tensor& dst);
   void download_at(uint64_t mark, const Tensor& src, void* host);
 
@@ -69,15 +72,17 @@ class QueueSession : public Session {
   void op_enqueued();
   Marker marker_at(uint64_t ticket);
   Marker put_marker();
-  uint64_t done();
   void wait_event(const cl::Event& event);
 
   const FoundDevice device_;
   const std::string name_;
-  Limits limits_;
+  const Limits limits_;
+  const bool pinned_;
   cl::Context context_;
   cl::CommandQueue ops_;
-  cl::CommandQueue copies_;
+  cl::CommandQueue copy_queue_;
+  Copies copies_;
+  StagedArrays staged_;
   std::shared_ptr<DeviceMemory> memory_;
   Programs programs_;
   std::shared_ptr<DeviceBuffer> scratch_;
