@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 namespace quintet::opencl {
@@ -11,20 +12,30 @@ namespace quintet::opencl {
 namespace {
 
 constexpr int64_t kDepth = 256;      // steps of k whose part of a panel stays in the nearest cache
-constexpr int64_t kBlockRows = 512;  // rows of a group, at most: their part of x stays in the next
+constexpr int64_t kBlockRows = 528;  // rows of a group, at most
+constexpr int64_t kLeastTiles = 3;   // of a group, where its rows are cut to have more groups
+constexpr int64_t kWorthTiles = 8;   // tiles that make reading a panel worth while
+constexpr int64_t kPanels = 4;       // of a group, at most
 constexpr int64_t kWidenTiles = 4;   // from here on 16-bit weights are widened once for all tiles
-constexpr int64_t kGroupsPerUnit = 16;  // wanted, so that no unit waits long for the last
+// Groups wanted per unit, where there are several: drivers hand them out many at a time.
+constexpr int64_t kGroupsPerUnit = 32;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rows of a tile, of those that have a kernel: the fewest tiles, and of equal ones the smaller.
+// Rows of a tile, of those that have a kernel: a step of k takes about as long as it has rows, few
+// wait for each other's results, and a step has costs of its own.
 int rows_of_tile(int64_t rows, int lanes) {
-  static constexpr int kSizes[] = {1, 2, 4, 6, 8, 10, 12};
-  const int most = lanes >= 16 ? 12 : 6;
-  int best = 1;
-  for (const int size : kSizes) {
-    if (size > most) break;
-    if (divide_up(rows, size) < divide_up(rows, best)) best = size;
+  static constexpr int kWide[] = {1, 2, 4, 8, 12};
+  static constexpr int kNarrow[] = {1, 2, 4, 6};
+  const std::span<const int> sizes = lanes >= 16 ? std::span<const int>(kWide) : kNarrow;
+  int best = 0;
+  int64_t least = 0;
+  for (const int size : sizes) {
+    const int64_t cost = divide_up(rows, size) * (std::max(size, 4) + 1);
+    if (best != 0 && cost >= least) continue;
+    best = size;
+    least = cost;
+    if (size >= rows) break;
   }
   return best;
 }
@@ -46,35 +57,46 @@ std::string WideTiles::defines() const {
   return fmt::format("-D ROWS={} -D SUM_ROWS={} -D WIDEN_DEPTH={}", rows, sum_rows, widen_depth);
 }
 
+// "Local" memory of such a device is main memory; its size tells what the nearer caches hold. Half
+// of it is for what a group keeps there, a quarter each for sums and widened weights; the rows of x
+// that the groups of a block read again and again may take the other half.
 WideTiles wide_tiles(const ProductSize& size, const PanelShape& panels, const Limits& limits) {
   WideTiles tiles;
   tiles.rows = rows_of_tile(size.rows, panels.lanes);
+  const auto near_bytes = static_cast<int64_t>(limits.local_bytes) / 2;
+  const auto row_bytes = static_cast<int64_t>(panels.width * sizeof(float));
+  const int64_t room = std::max<int64_t>(near_bytes / 2 / row_bytes, 12) / tiles.rows * tiles.rows;
+  const int64_t most_depth = std::min(kDepth, room);
+  tiles.sum_rows =
+      static_cast<int>(std::min(kBlockRows * kPanels / 2 / tiles.rows * tiles.rows, room));
   tiles.block_panels = 1;
   if (size.rows <= tiles.rows) {
-    tiles.block_rows = tiles.sum_rows = tiles.rows;
+    tiles.block_rows = tiles.rows;
     tiles.depth = static_cast<int>(std::max<int64_t>(1, size.d_in));
     return tiles;
   }
-  const auto row_bytes = static_cast<int64_t>(panels.width * sizeof(float));
-  const auto room = std::max<int64_t>(static_cast<int64_t>(limits.local_bytes) / 2 / row_bytes,
-                                      2 * tiles.rows);  // rows of floats, of sums or of a panel
-  const int64_t n_depths = std::max<int64_t>(1, divide_up(size.d_in, std::min(kDepth, room / 2)));
+  const int64_t n_depths = std::max<int64_t>(1, divide_up(size.d_in, most_depth));
   tiles.depth = static_cast<int>(std::max<int64_t>(1, divide_up(size.d_in, n_depths)));
 
-  const int64_t most = std::min(kBlockRows, room / 2) / tiles.rows * tiles.rows;
-  const int64_t wanted = kGroupsPerUnit * limits.units;
-  int64_t blocks = divide_up(size.rows, most);
-  blocks = std::clamp(divide_up(wanted, size.n_panels), blocks,
-                      std::max(blocks, divide_up(size.rows, 8 * tiles.rows)));
+  // Rows that stay near while panel after panel is multiplied; where those are too few to be worth
+  // a panel's reading, more, which then meet several panels in each part of the depth.
+  const int64_t near_rows =
+      near_bytes / static_cast<int64_t>(sizeof(float)) / std::max<int64_t>(1, size.d_in);
+  const int64_t worth = kWorthTiles * tiles.rows;
+  const int64_t most_rows = std::min({near_rows >= worth ? near_rows : kBlockRows / 2, kBlockRows,
+                                      static_cast<int64_t>(tiles.sum_rows)});
+  const int64_t wanted = limits.units > 1 ? kGroupsPerUnit * limits.units : 1;
+  const int64_t least_blocks = divide_up(size.rows, std::max<int64_t>(most_rows, tiles.rows));
+  const int64_t most_blocks = std::max(least_blocks, size.rows / (kLeastTiles * tiles.rows));
+  const int64_t blocks = std::clamp(divide_up(wanted, size.n_panels), least_blocks, most_blocks);
   const int64_t tiles_of_block = divide_up(divide_up(size.rows, blocks), tiles.rows);
-  tiles.block_rows = static_cast<int>(tiles_of_block * tiles.rows);
-  if (2 * tiles.block_rows <= room / 2 && size.n_panels * blocks >= 2 * wanted) {
-    tiles.block_panels = 2;
-  }
-  const int64_t capacity = std::max<int64_t>(most, tiles.block_rows * tiles.block_panels);
-  tiles.sum_rows = static_cast<int>(capacity);
+  tiles.block_rows =
+      static_cast<int>(std::min<int64_t>(tiles_of_block * tiles.rows, tiles.sum_rows));
+  const int64_t most_panels = std::min<int64_t>(kPanels, tiles.sum_rows / tiles.block_rows);
+  tiles.block_panels =
+      static_cast<int>(std::clamp<int64_t>(size.n_panels * blocks / wanted, 1, most_panels));
   if (size.narrow && tiles_of_block >= kWidenTiles) {
-    tiles.widen_depth = static_cast<int>(std::min(kDepth, room / 2));
+    tiles.widen_depth = static_cast<int>(most_depth);
   }
   return tiles;
 }

@@ -24,22 +24,23 @@
 #define HAS_BIAS 2
 #define ACCUMULATES 4
 
-// Word j of step k of a panel: a pair of columns.
+// Pair j of columns of a step of a panel.
+#if STORED == 1
+typedef bits32 Panel;
+#define PANEL_STEP HALF  // of Panel
+#define FIRST_OF(w, j) widen_bfloat16((w)[j] & 0xFFFFU)
+#define SECOND_OF(w, j) widen_bfloat16((w)[j] >> 16)
+#else
+#define PANEL_STEP WIDTH
 #if STORED == 0
 typedef float Panel;
-#define PANEL_STEP WIDTH  // of Panel
-#define FIRST_OF(w, j) (w)[j]
-#define SECOND_OF(w, j) (w)[(j) + HALF]
+#define WIDENED(value) (value)
 #else
-typedef bits32 Panel;
-#define PANEL_STEP HALF
-#if STORED == 1
-#define WIDENED(bits) widen_bfloat16(bits)
-#else
-#define WIDENED(bits) widen_float16(bits)
+typedef bits16 Panel;
+#define WIDENED(value) widen_float16((bits32)(value))
 #endif
-#define FIRST_OF(w, j) WIDENED((w)[j] & 0xFFFFU)
-#define SECOND_OF(w, j) WIDENED((w)[j] >> 16)
+#define FIRST_OF(w, j) WIDENED((w)[j])
+#define SECOND_OF(w, j) WIDENED((w)[(j) + HALF])
 #endif
 
 #if defined(__OPENCL_VERSION__)

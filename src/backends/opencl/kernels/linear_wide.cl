@@ -46,23 +46,54 @@ typedef JOIN(uint, LANES) Words;
 #if STORED == 0
 typedef Floats Panel;
 #define PANEL_STEP 2  // of Panel
+#define PANEL_STEP_LINES (LANES / 8)
 #define FIRST_OF(w, k) (w)[2 * (k)]
 #define SECOND_OF(w, k) (w)[2 * (k) + 1]
-#else
+#elif STORED == 1
 typedef Words Panel;
 #define PANEL_STEP 1
-#if STORED == 1
-#define WIDENED(bits) JOIN(widen_bfloat16, LANES)(bits)
+#define PANEL_STEP_LINES 1
+#define FIRST_OF(w, k) JOIN(widen_bfloat16, LANES)((w)[k] & (Words)(0xFFFFU))
+#define SECOND_OF(w, k) JOIN(widen_bfloat16, LANES)((w)[k] >> 16)
 #else
-#define WIDENED(bits) JOIN(widen_float16, LANES)(bits)
+typedef half Panel;
+#define PANEL_STEP WIDTH
+#define PANEL_STEP_LINES 1
+#define FIRST_OF(w, k) JOIN(vload_half, LANES)(2 * (k), w)
+#define SECOND_OF(w, k) JOIN(vload_half, LANES)(2 * (k) + 1, w)
 #endif
-#define FIRST_OF(w, k) WIDENED((w)[k] & (Words)(0xFFFFU))
-#define SECOND_OF(w, k) WIDENED((w)[k] >> 16)
+
+#define STEP_BYTES ((int)(PANEL_STEP * sizeof(Panel)))
+
+// Weights are fetched before they are needed. A lone tile fetches so many bytes ahead of itself;
+// several fetch, each its share, what comes after the part that they take turns on.
+#define BYTES_AHEAD 4096
+#define FETCHING_TILES 4
+#define LINE 64
+#if defined(__clang__)
+#define FETCH_LINE(address) __builtin_prefetch(address)
+#else
+#define FETCH_LINE(address) prefetch(address, LINE)
 #endif
+#if PANEL_STEP_LINES > 1
+#define FETCH(address)           \
+  {                              \
+    FETCH_LINE(address);         \
+    FETCH_LINE((address) + LINE); \
+  }
+#else
+#define FETCH(address) FETCH_LINE(address)
+#endif
+
+// At any address. (What vstore does in pieces where a vector is as wide as here.)
+typedef struct __attribute__((packed)) {
+  Floats value;
+} Loose;
 
 DEVICE_FUNCTION void add_or_store(Floats value, int cols, int flags, GLOBAL float* y) {
   if (cols >= LANES) {
-    STORE(flags & ACCUMULATES ? LOAD(0, y) + value : value, 0, y);
+    if (flags & ACCUMULATES) value = LOAD(0, y) + value;
+    ((GLOBAL Loose*)y)->value = value;
     return;
   }
   float whole[LANES];
@@ -113,6 +144,16 @@ KERNEL linear_wide(GLOBAL const Panel* w, GLOBAL const float* x, long x_offset, 
         wide[2 * k + 1] = SECOND_OF(b, k);
       }
 #endif
+      GLOBAL const Panel* next = b + (long)n * PANEL_STEP;
+      if (panel + 1 < end_panel) {
+        next = b + (long)d_in * PANEL_STEP;
+      } else if (k_begin + n < d_in) {
+        next = w + ((long)first_panel * d_in + k_begin + n) * PANEL_STEP;
+      }
+      const int n_tiles = (count + ROWS - 1) / ROWS;
+      const int fetch_step = STEP_BYTES / min(n_tiles, FETCHING_TILES);
+      GLOBAL const char* fetch = (GLOBAL const char*)(n_tiles == 1 ? b : next);
+      if (n_tiles == 1) fetch += BYTES_AHEAD;
       for (int row = 0; row < count; row += ROWS) {
         LOCAL_POINTER Floats* tile = panel_sums + 2 * row;
         // Rows past the last one repeat it; nobody looks at their sums.
@@ -137,11 +178,13 @@ KERNEL linear_wide(GLOBAL const Panel* w, GLOBAL const float* x, long x_offset, 
           EACH_ROW(RESUME)
         }
         for (int k = 0; k < n; ++k) {
+          FETCH(fetch + k * fetch_step);
           const Floats b0 = FIRST(k);
           const Floats b1 = SECOND(k);
           EACH_ROW(ADD_STEP)
         }
         EACH_ROW(PAUSE)
+        fetch = row < (FETCHING_TILES - 1) * ROWS ? fetch + n * fetch_step : (GLOBAL const char*)b;
       }
       if (k_begin + n < d_in) continue;
 

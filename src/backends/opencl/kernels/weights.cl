@@ -1,8 +1,7 @@
 // Weights in panels, and how they get there from a checkpoint's rows. A panel holds WIDTH columns
 // of x * w^T (rows of w) for all k: [n_panels][d_in][WIDTH]. With a gate its first half holds
-// columns of wi_0, its second the same columns of wi_1. float32 panels hold floats; 16-bit ones
-// words, [n_panels][d_in][WIDTH / 2]: the low half of a word is of the first half of the panel, the
-// high half of the second.
+// columns of wi_0, its second the same columns of wi_1. bfloat16 panels hold pairs: the low half of a
+// 32-bit word is of the first half of the panel, the high half of the second.
 #ifndef WIDTH
 #define WIDTH 64
 #define STORED 0  // what panels hold: 0 float32, 1 bfloat16, 2 float16
@@ -16,10 +15,10 @@
 DEVICE_FUNCTION long place_of(long column, long k, long d_in) {
   const long row = column / WIDTH * d_in + k;
   const long at = column % WIDTH;
-#if STORED == 0
-  return row * WIDTH + at;
-#else
+#if STORED == 1
   return row * WIDTH + 2 * (at % (WIDTH / 2)) + at / (WIDTH / 2);
+#else
+  return row * WIDTH + at;
 #endif
 }
 
