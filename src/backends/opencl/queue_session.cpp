@@ -15,6 +15,12 @@ constexpr uint64_t kOpsPerMarker = 16;
 
 PoolBuffer& buffer_of(const Tensor& tensor) { return static_cast<PoolBuffer&>(*tensor.buffer()); }
 
+// A part of a device is another handle each time it is looked up; the context knows one of them.
+FoundDevice in_context(FoundDevice device, const Queues& queues) {
+  device.device = queues.device;
+  return device;
+}
+
 }  // namespace
 
 MatrixArg::MatrixArg(const Tensor& tensor)
@@ -37,31 +43,33 @@ Limits limits_of(const cl::Device& device) {
 }
 
 QueueSession::QueueSession(const FoundDevice& device, SessionOptions options)
-    : device_(device),
-      name_(device.info.name),
+    : name_(device.info.name),
+      queues_(guarded(name_, [&] { return borrow_queues(device); })),
+      device_(in_context(device, queues_)),
       limits_(guarded(name_, [&] { return limits_of(device.device); })),
       pinned_(options.pinned.value_or(!limits_.host_memory)),
-      context_(guarded(name_, [&] { return cl::Context(device.device); })),
-      ops_(guarded(name_, [&] { return cl::CommandQueue(context_, device.device); })),
-      copy_queue_(guarded(name_, [&] { return cl::CommandQueue(context_, device.device); })),
+      context_(queues_.context),
+      ops_(queues_.ops),
+      copy_queue_(queues_.copies),
       copies_(context_, copy_queue_, pinned_),
       staged_(context_, ops_),
-      programs_(device, context_, std::move(options.kernel_folder)) {
+      programs_(device_, context_, std::move(options.kernel_folder)) {
   const auto commit = [queue = copy_queue_, lazy = !limits_.host_memory](const cl::Buffer& buffer) {
     if (!lazy) return;
     queue.enqueueMigrateMemObjects({buffer}, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED);
     queue.finish();
   };
   memory_ =
-      guarded(name_, [&] { return std::make_shared<DeviceMemory>(device, context_, commit); });
+      guarded(name_, [&] { return std::make_shared<DeviceMemory>(device_, context_, commit); });
 }
 
 QueueSession::~QueueSession() {
   try {
     ops_.finish();
     copies_.finish();
+    give_back_queues(name_, queues_);
   } catch (const cl::Error&) {
-    // nobody is left to tell
+    // nobody is left to tell, and the queues are of no use any more
   }
 }
 

@@ -21,6 +21,7 @@
 #include "backends/opencl/pinned.h"
 #include "backends/opencl/platforms.h"
 #include "backends/opencl/programs.h"
+#include "backends/opencl/queues.h"
 #include "backends/opencl/session.h"
 
 namespace quintet::opencl {
@@ -74,8 +75,9 @@ class QueueSession : public Session {
   Marker put_marker();
   void wait_event(const cl::Event& event);
 
-  const FoundDevice device_;
   const std::string name_;
+  const Queues queues_;
+  const FoundDevice device_;  // as the context knows it
   const Limits limits_;
   const bool pinned_;
   cl::Context context_;
