@@ -12,6 +12,14 @@ namespace quintet::opencl {
 namespace {
 
 constexpr uint64_t kOpsPerMarker = 16;
+constexpr size_t kElementwiseGroup = 64;
+
+// The largest power of two that divides the work-items and is no larger than a group may be.
+size_t elementwise_group(size_t global, size_t most) {
+  size_t size = 1;
+  while (global % (2 * size) == 0 && 2 * size <= std::min(most, kElementwiseGroup)) size *= 2;
+  return size;
+}
 
 PoolBuffer& buffer_of(const Tensor& tensor) { return static_cast<PoolBuffer&>(*tensor.buffer()); }
 
@@ -122,9 +130,9 @@ void QueueSession::set_bytes(cl::Kernel& kernel, cl_uint index, size_t bytes, co
 
 void QueueSession::enqueue(const cl::Kernel& kernel, Range global, Range local) {
   if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
+  if (local[0] == 0) local = {elementwise_group(global[0], limits_.work_group), 1, 1};
   const cl::NDRange range(global[0], global[1], global[2]);
-  const cl::NDRange group =
-      local[0] == 0 ? cl::NullRange : cl::NDRange(local[0], local[1], local[2]);
+  const cl::NDRange group(local[0], local[1], local[2]);
   guarded(name_, [&] { ops_.enqueueNDRangeKernel(kernel, cl::NullRange, range, group); });
   op_enqueued();
 }

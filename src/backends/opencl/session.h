@@ -73,7 +73,9 @@ class Session {
   virtual void copy(const cl::Buffer& from, size_t from_offset, const cl::Buffer& to,
                     size_t to_offset, size_t bytes) = 0;
 
-  // global: work-items in each dimension, multiples of local; local 0: the driver's choice.
+  // global: work-items in each dimension, multiples of local. local 0, for kernels that compute one
+  // element per work-item: a power of two along the first dimension. Left to themselves some
+  // drivers choose a new size for each new shape, and compile for it.
   using Range = std::array<size_t, 3>;
   virtual void enqueue(const cl::Kernel& kernel, Range global, Range local) = 0;
 
