@@ -209,11 +209,12 @@ struct Bench {
     for (size_t i = 0; i < n; ++i) parts[i].device = devices[i].get();
     int64_t block = 0;
     for (size_t i = 0; i < layout.encoder.size(); ++i) {
-      RingDevice& part = parts[layout.reversed ? layout.encoder.size() - 1 - i : i];
+      const size_t place = layout.reversed ? layout.encoder.size() - 1 - i : i;
+      RingDevice& part = parts[place];
       auto stage = std::make_unique<EncoderBlocks>();
       part.encoder_range = {block, block + layout.encoder[i]};
       for (; block < part.encoder_range.last_block; ++block) {
-        stage->blocks.push_back(std::make_unique<fake::EncoderStage>(*part.device));
+        stage->blocks.push_back(std::make_unique<fake::EncoderStage>(*devices[place]));
         encoder_blocks.push_back(stage->blocks.back().get());
       }
       part.encoder = std::move(stage);
@@ -225,7 +226,7 @@ struct Bench {
       part.decoder_range = {block, block + layout.decoder[i]};
       for (; block < part.decoder_range.last_block; ++block) {
         stage->blocks.push_back(
-            std::make_unique<fake::DecoderStage>(*part.device, static_cast<uint64_t>(block)));
+            std::make_unique<fake::DecoderStage>(*devices[i], static_cast<uint64_t>(block)));
         decoder_blocks.push_back(stage->blocks.back().get());
       }
       stage->reserve(pages);
