@@ -189,8 +189,12 @@ std::pair<cl_uint, cl_uint> unit_range(const FoundDevice& found) {
 }  // namespace
 
 bool uses_host_memory(const cl::Device& device) {
-  return (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0 ||
-         device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>() != CL_FALSE;
+  if ((device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0) return true;
+  try {
+    return device.getInfo<CL_DEVICE_HOST_UNIFIED_MEMORY>() != CL_FALSE;
+  } catch (const cl::Error&) {
+    return false;  // a driver of a later version that has left the question out
+  }
 }
 
 MemoryInfo free_memory(const cl::Device& device, const std::string& pool) {
