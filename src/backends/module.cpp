@@ -21,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kEntryPoint = "quintet_backend_v1";
+// Beyond these a module is taken to be broken, rather than asked on without end.
+constexpr int32_t kMostDevices = 4096;
+constexpr int32_t kMostParts = 1024;
 
 // What a module wrote into a field of fixed size, whether or not it ended it.
 template <size_t kSize>
@@ -38,21 +41,34 @@ class Message {
   std::array<char, kQuintetMessageBytes> text_{};
 };
 
+// "toy:0/2[1]" of a module with the prefix "toy": what may stand in lists, maps and messages.
+bool is_device_name(const std::string& name, const std::vector<std::string>& prefixes) {
+  const std::string prefix = name.substr(0, name.find_first_of(":["));
+  return std::ranges::find(prefixes, prefix) != prefixes.end() &&
+         std::ranges::all_of(name, [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                  std::string_view("_:/[]-.,").find(c) != std::string_view::npos;
+         });
+}
+
 // A module's entry points, with statuses turned into errors. Copied into the functions of its
 // Backend; the library is never unloaded.
 class Module {
  public:
-  Module(fs::path file, const QuintetBackendV1& entry) : file_(std::move(file)), entry_(&entry) {}
+  Module(fs::path file, const QuintetBackendV1& entry, std::vector<std::string> prefixes)
+      : file_(std::move(file)), entry_(&entry), prefixes_(std::move(prefixes)) {}
 
-  const QuintetBackendV1& entry() const { return *entry_; }
-
-  std::vector<DeviceInfo> list(const std::string& prefix) const {
+  std::vector<DeviceInfo> list() const {
     int32_t count = 0;
     Message message;
-    check(entry_->device_count(&count, message.data()), message, "counting devices");
+    check(entry_->device_count(&count, message.data()), message,
+          fmt::format("counting devices of {}", prefixes_.front()));
+    if (count < 0 || count > kMostDevices) {
+      broken("counts {} devices of {}, at most {} can be", count, prefixes_.front(), kMostDevices);
+    }
     std::vector<DeviceInfo> devices;
     for (int32_t i = 0; i < count; ++i) {
-      for (DeviceInfo& device : find(fmt::format("{}:{}", prefix, i))) {
+      for (DeviceInfo& device : find(fmt::format("{}:{}", prefixes_.front(), i))) {
         devices.push_back(std::move(device));
       }
     }
@@ -61,7 +77,7 @@ class Module {
 
   std::vector<DeviceInfo> find(const std::string& name) const {
     std::vector<DeviceInfo> devices;
-    for (int32_t i = 0;; ++i) {
+    for (int32_t i = 0; i < kMostParts; ++i) {
       QuintetDeviceFacts facts{};
       Message message;
       const QuintetStatus status = entry_->find_device(name.c_str(), i, &facts, message.data());
@@ -70,15 +86,15 @@ class Module {
       devices.push_back({.name = text_of(facts.name),
                          .description = text_of(facts.description),
                          .total_bytes = facts.total_bytes,
-                         .free_bytes = facts.free_bytes,
-                         .n_cores = facts.n_units,
+                         .free_bytes = std::min(facts.free_bytes, facts.total_bytes),
+                         .n_cores = std::max(0, facts.n_units),
                          .memory_pool = text_of(facts.memory_pool),
                          .hardware = text_of(facts.hardware)});
-      if (devices.back().name.empty()) {
-        fail(ErrorKind::kDevice, "{}: the module found {} but gave the device no name",
-             file_.string(), name);
+      if (!is_device_name(devices.back().name, prefixes_)) {
+        broken("found {} but calls the device '{}'", name, devices.back().name);
       }
     }
+    broken("finds more than {} devices for {}", kMostParts, name);
   }
 
   std::unique_ptr<Device> open(const std::string& name, const OpenOptions& options) const {
@@ -86,9 +102,7 @@ class Module {
     void* device = nullptr;
     Message message;
     check(entry_->open_device(name.c_str(), &open_options, &device, message.data()), message, name);
-    if (device == nullptr) {
-      fail(ErrorKind::kDevice, "{}: the module opened {} but gave no device", file_.string(), name);
-    }
+    if (device == nullptr) broken("opened {} but gave no device", name);
     return std::unique_ptr<Device>(static_cast<Device*>(device));
   }
 
@@ -107,22 +121,37 @@ class Module {
     const ErrorKind kind = status == kQuintetNoMemory ? ErrorKind::kMemory : ErrorKind::kDevice;
     std::string text = message.text();
     if (text.empty()) {
-      text = fmt::format("{}: the module {} gave status {} and no reason", what, file_.string(),
-                         static_cast<int32_t>(status));
+      text = status == kQuintetNoDevice
+                 ? "no such device"
+                 : fmt::format("status {} and no reason", static_cast<int32_t>(status));
     }
-    throw Error(kind, text);
+    if (!text.starts_with(what)) text = fmt::format("{}: {}", what, text);
+    fail(kind, "{} (backend module {})", text, file_.string());
+  }
+
+  template <typename... Args>
+  [[noreturn]] void broken(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(ErrorKind::kDevice, "backend module {}: {}; the module is at fault, ask its makers",
+         file_.string(), fmt::format(format, std::forward<Args>(args)...));
   }
 
   fs::path file_;
   const QuintetBackendV1* entry_;
+  std::vector<std::string> prefixes_;
 };
 
 const QuintetBackendV1& entry_of(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) {
+    fail(ErrorKind::kDevice, "backend module {}: cannot be opened: no such file", file.string());
+  }
   // A bare name would be looked for in the system's folders instead.
   const std::string path = fs::absolute(file).string();
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    fail(ErrorKind::kDevice, "backend module {}: cannot be opened: {}", file.string(), dlerror());
+    const char* const why = dlerror();
+    fail(ErrorKind::kDevice, "backend module {}: cannot be opened: {}", file.string(),
+         why == nullptr ? "no reason given" : why);
   }
   void* const symbol = dlsym(library, kEntryPoint);
   if (symbol == nullptr) {
@@ -172,10 +201,10 @@ std::vector<std::string> prefixes_of(const fs::path& file, const QuintetBackendV
 
 Backend load_module(const fs::path& file) {
   const QuintetBackendV1& entry = entry_of(file);
-  const Module module(file, entry);
   Backend backend;
   backend.prefixes = prefixes_of(file, entry);
-  backend.list = [module, prefix = backend.prefixes.front()] { return module.list(prefix); };
+  const Module module(file, entry, backend.prefixes);
+  backend.list = [module] { return module.list(); };
   backend.find = [module](const std::string& name) { return module.find(name); };
   backend.open = [module](const std::string& name, const OpenOptions& options) {
     return module.open(name, options);
@@ -198,7 +227,7 @@ Backend load_module(const fs::path& file) {
   return backend;
 }
 
-std::vector<fs::path> module_files() {
+std::vector<fs::path> module_folders() {
   std::vector<fs::path> folders;
   if (const char* const given = std::getenv("QUINTET_BACKEND_PATH"); given != nullptr) {
     std::istringstream text(given);
@@ -206,15 +235,20 @@ std::vector<fs::path> module_files() {
       if (!folder.empty()) folders.emplace_back(folder);
     }
   }
-  std::error_code ignored;  // a folder that is not there, or may not be read, holds no modules
+  std::error_code ignored;  // without /proc there are no such folders
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   if (!program.empty()) {
     folders.push_back(program.parent_path());
     folders.push_back(program.parent_path().parent_path() / "lib" / "quintet");
   }
+  return folders;
+}
+
+std::vector<fs::path> module_files() {
   std::vector<fs::path> files;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : module_folders()) {
     std::vector<fs::path> here;
+    std::error_code ignored;  // a folder that is not there, or may not be read, holds no modules
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with("libquintet_") && name.ends_with(".so")) here.push_back(entry.path());

@@ -13,8 +13,11 @@ namespace quintet {
 // with it: cannot be opened, no entry point, another version, names that are not names.
 Backend load_module(const std::filesystem::path& file);
 
-// The files libquintet_*.so in the folders of QUINTET_BACKEND_PATH (separated by ':'), beside the
-// program and in its ../lib/quintet, in this order; of several with one name the first.
+// Where modules are looked for, in this order: the folders of QUINTET_BACKEND_PATH (separated by
+// ':'), the program's own, and ../lib/quintet seen from there.
+std::vector<std::filesystem::path> module_folders();
+
+// The files libquintet_*.so in these folders; of several with one name the first.
 std::vector<std::filesystem::path> module_files();
 
 }  // namespace quintet

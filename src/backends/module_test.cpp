@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "quintet/backend.h"
 
 namespace quintet {
 namespace {
@@ -19,7 +20,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 const std::string kFolder = QUINTET_TEST_MODULES;
 
@@ -55,6 +55,17 @@ TEST(Module, WhatIsWrongWithAFileIsSaidWithItsName) {
   const std::string text = testing::TempDir() + "not_a_library.so";
   std::ofstream(text) << "text";
   EXPECT_THAT(message([&] { load_backend(text); }), HasSubstr("not_a_library.so"));
+  EXPECT_THAT(message([] { load_backend(""); }), HasSubstr("cannot be opened"));
+  EXPECT_THAT(message([] { load_backend(kFolder); }), HasSubstr("cannot be opened"));
+}
+
+TEST(Module, DevicesThatCannotBeCountedAreANote) {
+  ASSERT_EQ(load_backend(kFolder + "/libtest_module_7.so"), "many");
+  EXPECT_THAT(message([] { list_devices_of("many"); }),
+              AllOf(HasSubstr("libtest_module_7.so"), HasSubstr("1073741824")));
+  std::vector<std::string> notes;
+  EXPECT_FALSE(list_devices(&notes).empty());
+  EXPECT_THAT(notes, Contains(HasSubstr("libtest_module_7.so")));
 }
 
 class ToyModule : public testing::Test {
@@ -93,13 +104,28 @@ TEST_F(ToyModule, WhatItSaysIsPassedOn) {
   EXPECT_THAT(message([] { find_device("toy:9"); }), HasSubstr("there is toy:0"));
   EXPECT_THAT(message([] { find_device("toy:silent"); }),
               AllOf(HasSubstr("libquintet_toy.so"), HasSubstr("status 3")));
-  EXPECT_THAT(message([] { find_device("toy:nameless"); }), HasSubstr("no name"));
-  EXPECT_THAT(message([] { open_device("toy:0"); }, ErrorKind::kMemory), HasSubstr("unplugged"));
+  EXPECT_THAT(message([] { open_device("toy:0"); }, ErrorKind::kMemory),
+              AllOf(HasSubstr("toy:0: the cable is unplugged"), HasSubstr("libquintet_toy.so")));
+}
+
+TEST_F(ToyModule, WhatCannotBeIsAnErrorThatNamesIt) {
+  for (const char* name : {"toy:nameless", "toy:alien", "toy:odd", "toy:endless", "toy:1"}) {
+    EXPECT_THAT(message([&] { open_device(name); }),
+                AllOf(HasSubstr(name), HasSubstr("libquintet_toy.so")));
+  }
+  EXPECT_THAT(message([&] { open_device("toy:2"); }),
+              HasSubstr("toy:2: " + std::string(kQuintetMessageBytes, 'x') + " ("));
+}
+
+TEST_F(ToyModule, AnotherModuleMayNotHaveItsNames) {
+  EXPECT_THAT(message([] { load_backend(kFolder + "/libtest_module_8.so"); }),
+              AllOf(HasSubstr("libtest_module_8.so"), HasSubstr("'plaything'")));
+  EXPECT_EQ(load_backend(kFolder + "/libquintet_toy.so"), "toy");  // once more does no harm
 }
 
 TEST_F(ToyModule, TextThatDoesNotEndStaysInItsField) {
   const DeviceInfo info = find_device("toy:long");
-  EXPECT_EQ(info.name, std::string(64, 'x'));
+  EXPECT_EQ(info.name, "toy:" + std::string(60, 'x'));
   EXPECT_EQ(info.description, std::string(256, 'x'));
 }
 
@@ -111,6 +137,21 @@ TEST(ModuleFiles, AreFoundByNameInTheFoldersGiven) {
   }
   unsetenv("QUINTET_BACKEND_PATH");
   EXPECT_THAT(names, ElementsAre("libquintet_toy.so"));
+}
+
+TEST(ModuleFiles, AModuleThatCannotBeLoadedIsTheReasonForAMissingDevice) {
+  const std::filesystem::path folder = testing::TempDir() + "modules of another version";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(kFolder + "/libtest_module_2.so", folder / "libquintet_old.so",
+                             std::filesystem::copy_options::overwrite_existing);
+  ASSERT_EQ(setenv("QUINTET_BACKEND_PATH", folder.c_str(), 1), 0);
+  std::vector<std::string> notes;
+  EXPECT_FALSE(list_devices(&notes).empty());
+  EXPECT_THAT(notes, Contains(AllOf(HasSubstr("libquintet_old.so"), HasSubstr("another quintet"))));
+  EXPECT_THAT(message([] { open_device("old:0"); }),
+              AllOf(HasSubstr("old:0: no such device"), HasSubstr("cpu:0"),
+                    HasSubstr("another quintet"), HasSubstr(folder.string())));
+  unsetenv("QUINTET_BACKEND_PATH");
 }
 
 }  // namespace

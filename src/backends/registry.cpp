@@ -1,6 +1,7 @@
 #include "backends/registry.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -55,6 +56,7 @@ void check_cores_disjoint(const std::string& first, const std::string& second) {
 Backend cpu_backend() {
   Backend backend;
   backend.prefixes = {"cpu"};
+  backend.built_in = true;
   backend.list = [] {
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < machine_topology().nodes.size(); ++i) {
@@ -82,6 +84,7 @@ Backend cpu_backend() {
 Backend reference_backend() {
   Backend backend;
   backend.prefixes = {"reference"};
+  backend.built_in = true;
   backend.listed = false;
   backend.find = [](const std::string& name) {
     DeviceInfo info;
@@ -110,7 +113,8 @@ Backend reference_backend() {
 // ---- the table
 
 struct Table {
-  std::mutex mutex;
+  std::mutex loading;  // held while modules are looked for, so that nobody misses one half-way
+  std::mutex mutex;    // of all that follows
   std::vector<Backend> backends;
   std::map<std::string, std::string> tried;  // module files looked at; what was wrong, or empty
   std::vector<Device*> open;
@@ -138,7 +142,22 @@ std::optional<Backend> backend_with(const std::string& prefix) {
   return std::nullopt;
 }
 
-// Loads a module unless that was tried before; what is wrong with it is kept for messages.
+// Throws where a module's names are those of another backend. The kind itself may be there.
+void check_names_free(const Backend& backend, const std::string& file) {
+  for (const std::string& prefix : backend.prefixes) {
+    const auto other = backend_with(prefix);
+    if (!other || (!other->built_in && other->prefixes.front() == backend.prefixes.front())) {
+      continue;
+    }
+    fail(ErrorKind::kDevice, "backend module {}: '{}' is {}; give its devices another name", file,
+         prefix,
+         other->built_in ? "a built-in kind of device"
+                         : "a kind of device of " + other->prefixes.front());
+  }
+}
+
+// Loads a module unless that was tried before; what is wrong with it is kept for messages. Of a
+// kind that is there already, because --backend named it or a folder before had it, none is added.
 void try_module(const std::filesystem::path& file) {
   Table& all = table();
   {
@@ -148,10 +167,8 @@ void try_module(const std::filesystem::path& file) {
   std::string wrong;
   try {
     Backend backend = load_module(file);
-    const auto is_there = [](const std::string& prefix) {
-      return backend_with(prefix).has_value();
-    };
-    if (std::ranges::none_of(backend.prefixes, is_there)) add_backend(std::move(backend));
+    check_names_free(backend, file.string());
+    if (!backend_with(backend.prefixes.front())) add_backend(std::move(backend));
   } catch (const Error& error) {
     wrong = error.what();
   }
@@ -160,14 +177,22 @@ void try_module(const std::filesystem::path& file) {
 }
 
 std::vector<std::string> load_found_modules() {
-  for (const auto& file : module_files()) try_module(file);
   Table& all = table();
+  const std::scoped_lock loading(all.loading);
+  for (const auto& file : module_files()) try_module(file);
   const std::scoped_lock lock(all.mutex);
   std::vector<std::string> wrong;
   for (const auto& [file, message] : all.tried) {
     if (!message.empty()) wrong.push_back(message);
   }
   return wrong;
+}
+
+// Whether a module could be called so.
+bool is_kind(const std::string& prefix) {
+  return !prefix.empty() && std::ranges::all_of(prefix, [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_';
+  });
 }
 
 Backend backend_of(const std::string& name) {
@@ -182,6 +207,11 @@ Backend backend_of(const std::string& name) {
   }
   std::string message = fmt::format("{}: no such device; this machine has {}", name, known);
   for (const std::string& note : notes) message += "; " + note;
+  if (is_kind(prefix)) {
+    message += fmt::format("; no libquintet_{}.so is in", prefix);
+    for (const auto& folder : module_folders()) message += " " + folder.string();
+    message += ": put the module there or name it by --backend";
+  }
   throw Error(ErrorKind::kDevice, message);
 }
 
@@ -212,13 +242,8 @@ void add_backend(Backend backend) {
 
 std::string load_backend(const std::string& file) {
   Backend backend = load_module(file);
+  check_names_free(backend, file);
   std::string kind = backend.prefixes.front();
-  for (const std::string& prefix : backend.prefixes) {
-    if (prefix == "cpu" || prefix == "reference") {
-      fail(ErrorKind::kDevice, "backend module {}: '{}' is a built-in kind of device", file,
-           prefix);
-    }
-  }
   add_backend(std::move(backend));
   return kind;
 }
@@ -332,7 +357,7 @@ bool empty_cache(const std::string& kind) {
 void check_device_list(const std::vector<std::string>& names) {
   if (names.empty()) {
     fail(ErrorKind::kUsage, "no devices; name at least one, such as {}",
-         list_devices().front().name);
+         list_devices_of("cpu").front().name);
   }
   std::unordered_set<std::string> seen;
   for (const std::string& name : names) {

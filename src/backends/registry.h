@@ -21,6 +21,7 @@ struct OpenOptions {
 // One kind of device. Names begin with one of `prefixes`, followed by ':', '[' or nothing.
 struct Backend {
   std::vector<std::string> prefixes;  // the kind's own name first
+  bool built_in = false;              // no module may have its names
   bool listed = true;                 // in list_devices(); the yardstick is not
   std::function<std::vector<DeviceInfo>()> list;
   // The devices that a name stands for, under their one spelling: of most names one, of

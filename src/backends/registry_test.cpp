@@ -97,6 +97,36 @@ TEST(Registry, ABackendCanBeAdded) {
   EXPECT_THAT(parse_device_list("toy:1,toy"), ElementsAre("toy:1", "toy:0"));
 }
 
+TEST(Registry, CountsWhatOpenDevicesHold) {
+  EXPECT_EQ(device_memory_in_use("reference:5"), 0U);
+  EXPECT_FALSE(empty_cache("reference"));
+  EXPECT_FALSE(manual_seed("reference", 3));
+  const auto first = open_device("reference:5");
+  const auto other = open_device("reference:6");
+  const Tensor x = first->allocate(3, 5);
+  const size_t bytes = first->memory().used;
+  EXPECT_GE(bytes, sizeof(float) * 3 * 5);
+  {
+    const auto second = open_device("reference:5");  // of another model
+    const Tensor y = second->allocate(3, 5);
+    EXPECT_EQ(device_memory_in_use("reference:5"), 2 * bytes);
+  }
+  EXPECT_EQ(device_memory_in_use("reference:5"), bytes);
+  EXPECT_EQ(device_memory_in_use("reference:6"), 0U);
+  EXPECT_TRUE(manual_seed("reference", 3));
+  EXPECT_TRUE(empty_cache("reference"));
+  EXPECT_FALSE(empty_cache("cpu"));
+  const auto core = open_device(first_core_device());
+  EXPECT_TRUE(empty_cache("cpu"));
+  EXPECT_TRUE(manual_seed("cpu", 3));
+}
+
+TEST(Registry, MissingModulesAreSoughtWhereTheErrorSays) {
+  EXPECT_THAT(
+      message([] { open_device("nothing:0"); }, ErrorKind::kDevice),
+      AllOf(HasSubstr("libquintet_nothing.so"), HasSubstr("--backend"), HasSubstr("lib/quintet")));
+}
+
 TEST(Measure, GivesSpeedsAndAllMemoryBack) {
   const auto device = open_device(first_core_device());
   const DeviceSpeed speed = measure_device(*device);

@@ -1,5 +1,5 @@
 // Modules for the loader's tests, one for each QUINTET_TEST_MODULE: what can be wrong with one, and
-// one that works as far as opening a device.
+// one (6) that works as far as opening a device.
 #include <cstdio>
 #include <cstring>
 
@@ -8,15 +8,17 @@
 namespace {
 
 QuintetStatus device_count(int32_t* count, char* /*message*/) {
-  *count = 1;
+  *count = QUINTET_TEST_MODULE == 7 ? 1 << 30 : 1;
   return kQuintetOk;
 }
 
-// "toy:0" is a device, "toy:0/2" two; of "toy:long" no text ends; "toy:nameless" has no name.
+// "toy:0" is a device, "toy:0/2" two, "toy:endless" ever more; of "toy:long" no text ends;
+// "toy:nameless" has no name, "toy:alien" another's, "toy:odd" one that is none.
 QuintetStatus find_device(const char* name, int32_t index, QuintetDeviceFacts* facts,
                           char* message) {
   const bool halves = std::strcmp(name, "toy:0/2") == 0;
-  if (index >= (halves ? 2 : 1)) return kQuintetNoDevice;
+  const bool endless = std::strcmp(name, "toy:endless") == 0;
+  if (index >= (halves ? 2 : 1) && !endless) return kQuintetNoDevice;
   if (std::strcmp(name, "toy:silent") == 0) return kQuintetFailed;
   if (std::strcmp(name, "toy:9") == 0) {
     std::snprintf(message, kQuintetMessageBytes, "toy:9: no such device; there is toy:0");
@@ -28,6 +30,11 @@ QuintetStatus find_device(const char* name, int32_t index, QuintetDeviceFacts* f
   if (std::strcmp(name, "toy:nameless") == 0) return kQuintetOk;
   if (std::strcmp(name, "toy:long") == 0) {
     std::memset(facts, 'x', offsetof(QuintetDeviceFacts, total_bytes));
+    std::memcpy(facts->name, "toy:", 4);
+  } else if (std::strcmp(name, "toy:alien") == 0) {
+    std::snprintf(facts->name, sizeof(facts->name), "cpu:0");
+  } else if (std::strcmp(name, "toy:odd") == 0) {
+    std::snprintf(facts->name, sizeof(facts->name), "toy:\xff\n");
   } else if (halves) {
     std::snprintf(facts->name, sizeof(facts->name), "%s[%d]", name, index);
   } else {
@@ -36,9 +43,14 @@ QuintetStatus find_device(const char* name, int32_t index, QuintetDeviceFacts* f
   return kQuintetOk;
 }
 
-QuintetStatus open_device(const char* /*name*/, const QuintetOpenOptions* /*options*/,
-                          void** device, char* message) {
+QuintetStatus open_device(const char* name, const QuintetOpenOptions* /*options*/, void** device,
+                          char* message) {
   *device = nullptr;
+  if (std::strcmp(name, "toy:1") == 0) return kQuintetOk;
+  if (std::strcmp(name, "toy:2") == 0) {
+    std::memset(message, 'x', kQuintetMessageBytes);
+    return kQuintetFailed;
+  }
   std::snprintf(message, kQuintetMessageBytes, "the cable is unplugged");
   return kQuintetNoMemory;
 }
@@ -90,8 +102,14 @@ constexpr QuintetBackendV1 changed() {
   entry.names = "cpu";
   return entry;
 }
-#else
+#elif QUINTET_TEST_MODULE == 6
 constexpr QuintetBackendV1 changed() { return kWorks; }
+#else
+constexpr QuintetBackendV1 changed() {
+  QuintetBackendV1 entry = kWorks;
+  entry.names = QUINTET_TEST_MODULE == 7 ? "many" : "other,plaything";
+  return entry;
+}
 #endif
 
 constexpr QuintetBackendV1 kEntry = changed();

@@ -56,7 +56,8 @@ std::string devices_text(bool json, std::vector<std::string>* notes) {
                       {"total_bytes", device.total_bytes},
                       {"free_bytes", device.free_bytes}});
     }
-    return list.dump(2) + "\n";
+    // What a driver calls itself need not be UTF-8.
+    return list.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   }
   size_t width = 0;
   for (const DeviceInfo& device : devices) width = std::max(width, device.name.size());
