@@ -34,23 +34,39 @@ for output in one two mixed; do
   cmp "$output.jsonl" yardstick.jsonl || fail "$output.jsonl differs from the yardstick's"
 done
 
-# Found by its devices' name alone.
+generate() {  # MODEL OUTPUT DEVICES [MORE]
+  "$quintet" generate --model "$source/tests/fixtures/decoders/$1" --input ids.jsonl \
+    --output "$2" --devices "$3" --max-new-tokens 6 --quiet "${@:4}"
+}
+printf '{"id": "a", "input_ids": [3, 17, 9, 1]}\n' >ids.jsonl
+for model in t5 gpt2; do
+  generate $model yardstick.$model.jsonl reference:0
+  generate $model two.$model.jsonl mydev:0,mydev:1 --device-map even --backend "$module"
+  cmp two.$model.jsonl yardstick.$model.jsonl || fail "$model: tokens differ from the yardstick's"
+done
+
+refused() {  # CODE TEXT DEVICES [MORE]: embed ends with that code and says that text
+  local code=0 said
+  said=$(embed none.jsonl "$3" "${@:4}" 2>&1) || code=$?
+  [[ $code == "$1" && $said == *"$2"* ]] || fail "$3 ${*:4} gave $code: $said"
+}
+refused 2 "there are mydev:0 and mydev:1" mydev:7 --backend "$module"
+refused 2 "no libquintet_mydev.so is in" mydev:0
+broken=$build/src/backends/test_modules
+refused 2 "libtest_module_0.so: has no entry point" toy:0 --backend "$broken/libtest_module_0.so"
+refused 2 "libtest_module_2.so: made for another quintet" toy:0 --backend "$broken/libtest_module_2.so"
+refused 1 "the cable is unplugged" toy:0 --backend "$broken/libquintet_toy.so"
+
+# Found by its devices' name alone, in a folder that the environment names or beside the program's;
+# a module that cannot be used is a note there.
 mkdir modules
 cp "$module" modules/libquintet_mydev.so
 QUINTET_BACKEND_PATH=$folder/modules embed found.jsonl mydev
 cmp found.jsonl yardstick.jsonl || fail "found.jsonl differs from the yardstick's"
-
-generate() {  # OUTPUT DEVICES [MORE]
-  "$quintet" generate --model "$source/tests/fixtures/decoders/t5" --input ids.jsonl \
-    --output "$1" --devices "$2" --max-new-tokens 6 --quiet "${@:3}"
-}
-printf '{"id": "a", "input_ids": [3, 17, 9, 1]}\n' >ids.jsonl
-generate yardstick.gen.jsonl reference:0
-generate two.gen.jsonl mydev:0,mydev:1 --device-map even --backend "$module"
-cmp two.gen.jsonl yardstick.gen.jsonl || fail "generated tokens differ from the yardstick's"
-
-# A name that the module does not know ends with what it says.
-code=0
-said=$(embed none.jsonl mydev:7 --backend "$module" 2>&1) || code=$?
-[[ $code == 2 && $said == *"there are mydev:0 and mydev:1"* ]] || fail "mydev:7 gave $code: $said"
+cp "$module" quintet/lib/quintet/libquintet_mydev.so
+cp "$broken/libtest_module_2.so" quintet/lib/quintet/libquintet_old.so
+embed installed.jsonl mydev:1
+cmp installed.jsonl yardstick.jsonl || fail "installed.jsonl differs from the yardstick's"
+listed=$("$quintet" devices 2>&1)
+[[ $listed == *mydev:1* && $listed == *"note: "*libquintet_old.so* ]] || fail "quintet devices: $listed"
 echo "the example backend builds and works"
