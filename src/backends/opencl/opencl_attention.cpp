@@ -13,26 +13,32 @@ namespace quintet::opencl {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kMaxTileRows = 256;  // that share a pass over keys and values
 
 struct Form {
   int64_t lanes = 0;  // 0: groups
+  int64_t parts = 1;  // of a tile, 2 * lanes rows each; with lanes
   int64_t group_x = 1;
   int64_t group_y = 1;
   int64_t rows = 1;  // of a work-item
-  int64_t tile_rows() const { return lanes > 0 ? 2 * lanes : group_y * rows; }
+  int64_t tile_rows() const { return lanes > 0 ? parts * 2 * lanes : group_y * rows; }
   int64_t local_bytes(int64_t d_kv) const;
   std::string defines(int64_t d_kv) const;
 };
 
 int64_t Form::local_bytes(int64_t d_kv) const {
-  if (lanes > 0) return kFloat * (tile_rows() * (2 * d_kv + kBlockKeys + 2) + kBlockKeys);
+  if (lanes > 0) {
+    return kFloat * (tile_rows() * (2 * d_kv + 3) + 2 * lanes * (kBlockKeys + 1) + kBlockKeys);
+  }
   constexpr int64_t kChunkStride = 17;
   return kFloat * (tile_rows() * (kChunkStride + kBlockKeys + group_x) + kBlockKeys * kChunkStride);
 }
 
 std::string Form::defines(int64_t d_kv) const {
   const std::string first = "-D D_KV=" + std::to_string(d_kv);
-  if (lanes > 0) return first + " -D LANES=" + std::to_string(lanes);
+  if (lanes > 0) {
+    return first + " -D LANES=" + std::to_string(lanes) + " -D PARTS=" + std::to_string(parts);
+  }
   return first + " -D GROUP_X=" + std::to_string(group_x) +
          " -D GROUP_Y=" + std::to_string(group_y) + " -D ROWS=" + std::to_string(rows);
 }
@@ -42,7 +48,10 @@ Form choose_form(const Limits& limits, int64_t d_kv) {
   const auto room = static_cast<int64_t>(limits.local_bytes);
   Form form;
   for (form.lanes = vector_lanes(limits); form.lanes >= 4; form.lanes /= 2) {
-    if (form.local_bytes(d_kv) <= room) return form;
+    // Half of the local memory, which here is cache, is left to the keys and values.
+    for (form.parts = kMaxTileRows / (2 * form.lanes); form.parts >= 1; form.parts /= 2) {
+      if (form.local_bytes(d_kv) <= room / 2) return form;
+    }
   }
   constexpr int64_t kGroupSide = 16;
   const auto most = static_cast<int64_t>(std::bit_floor(std::max<size_t>(limits.work_group, 1)));

@@ -54,7 +54,9 @@ QueueSession::QueueSession(const FoundDevice& device, SessionOptions options)
     : name_(device.info.name),
       queues_(guarded(name_, [&] { return borrow_queues(device); })),
       device_(in_context(device, queues_)),
-      limits_(guarded(name_, [&] { return limits_of(device.device); })),
+      limits_(options.limits.has_value()
+                  ? *options.limits
+                  : guarded(name_, [&] { return limits_of(device.device); })),
       pinned_(options.pinned.value_or(!limits_.host_memory)),
       context_(queues_.context),
       ops_(queues_.ops),

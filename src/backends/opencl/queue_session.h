@@ -31,6 +31,8 @@ struct SessionOptions {
   std::filesystem::path kernel_folder = {};
   // Whether copies go through pinned memory; unset: where the device has memory of its own.
   std::optional<bool> pinned = {};
+  // What to choose sizes from in place of what the device says; for tests.
+  std::optional<Limits> limits = {};
 };
 
 class QueueSession : public Session {

@@ -1,20 +1,18 @@
 // Softmax attention over packed sequences, streamed over key blocks; two forms that do one
 // arithmetic. In attend_lanes, for devices with wide vectors, a work-item is a tile of query rows,
-// which are the lanes of its vectors. In attend_groups a work-group is such a tile: scores are
-// spread over (row, key), the context over (row, column).
+// which are the lanes of its vectors, so many at a time. In attend_groups a work-group is a tile:
+// scores are spread over (row, key), the context over (row, column).
 //
 // A score is one chain over d_kv; maximum, exponentials and sums run over the keys in blocks counted
 // from the sequence's start, the context is one chain over the keys, rescaled between blocks. So no
 // bit of a row depends on the rows beside it.
 //
-// Defined: D_KV; LANES or GROUP_X, GROUP_Y and ROWS.
+// Defined: D_KV; LANES and PARTS, or GROUP_X, GROUP_Y and ROWS.
 // tiles: of each its first row in the batch, its number of rows, the first key and the end of the
 // keys of its sequence. Dimension 0 of the grid: tiles, dimension 1: heads.
 
 #define BLOCK_KEYS 120
 #define MINUS_INFINITY (-INFINITY)
-
-#define MATRIX(x) GLOBAL float *x, long x##_offset, long x##_stride
 
 #define ATTENTION_ARGUMENTS                                                                    \
   MATRIX(q), MATRIX(k), MATRIX(v), MATRIX(y), MATRIX(bias), int bias_cols, /* 0: no bias */    \
@@ -39,11 +37,13 @@
 #define TILE 4
 #endif
 
-// What a work-item knows of its tile, in local memory. `vecs` vectors hold its rows, a constant
-// wherever these functions are expanded.
+// A part of a tile: up to WIDTH rows, in `vecs` vectors, a constant wherever these functions are
+// expanded. The parts of a tile share a pass over the keys.
 typedef struct {
   LOCAL FLOATS* q;        // [D_KV][vecs], scaled
   LOCAL FLOATS* context;  // [D_KV][vecs], not yet divided by the sum
+  LOCAL FLOATS* highest;  // [vecs], the maximum so far
+  LOCAL FLOATS* sum;      // [vecs]
   LOCAL FLOATS* scores;   // [BLOCK_KEYS][vecs], then exp(score - maximum)
   LOCAL float* window;    // of the bias: [BLOCK_KEYS + WIDTH], see fill_window
   LOCAL int* positions;   // [WIDTH]; lanes past the last row repeat it
@@ -101,9 +101,9 @@ INLINE void fill_q(Lanes at, GLOBAL const float* q, long stride, float scale, co
 
 // y = context / sum, turned back to rows; adding 0 makes a negative zero positive, as a masked key
 // would.
-INLINE void store_rows(Lanes at, const FLOATS* sum, GLOBAL float* y, long stride, const int vecs) {
+INLINE void store_rows(Lanes at, GLOBAL float* y, long stride, const int vecs) {
   for (int v = 0; v < vecs; ++v) {
-    const FLOATS factor = (FLOATS)(1.0F) / sum[v];
+    const FLOATS factor = (FLOATS)(1.0F) / at.sum[v];
     const int first = v * LANES;
     int d = 0;
     for (; d + LANES <= D_KV; d += LANES) {
@@ -132,17 +132,16 @@ INLINE void store_rows(Lanes at, const FLOATS* sum, GLOBAL float* y, long stride
 // and key j meet in window[n_keys - 1 - j + i].
 INLINE void fill_window(Lanes at, Keys keys) {
   const int nearest = keys.cols / 2 + keys.positions[keys.n_keys - 1] - at.positions[0];
-  for (int i = 0; i < keys.n_keys - 1 + WIDTH; ++i) at.window[i] = keys.bias[max(nearest - i, 0)];
+  const int n = keys.n_keys - 1 + WIDTH;
+  const int there = min(n, nearest + 1);  // lanes past the last row may ask for more
+  for (int i = 0; i < there; ++i) at.window[i] = keys.bias[nearest - i];
+  for (int i = there; i < n; ++i) at.window[i] = 0.0F;
 }
 
-INLINE FLOATS bias_of(Lanes at, Keys keys, bool windowed, int j, int v) {
-  if (windowed) return LOAD(0, at.window + keys.n_keys - 1 - j + v * LANES);
-  FLOATS values;
+// The same for key j alone, where positions have holes: lane i in window[i].
+INLINE void fill_window_of_key(Lanes at, Keys keys, int j) {
   const int zero = keys.cols / 2 + keys.positions[j];
-  for (int i = 0; i < LANES; ++i) {
-    ((float*)&values)[i] = keys.bias[zero - at.positions[v * LANES + i]];
-  }
-  return values;
+  for (int i = 0; i < WIDTH; ++i) at.window[i] = keys.bias[zero - at.positions[i]];
 }
 
 // scores = k q^T, TILE keys at a time; the last ones of a tile may be the last key again.
@@ -153,11 +152,13 @@ INLINE void score_keys(Lanes at, GLOBAL const float* k, long stride, int n_keys,
 #pragma unroll
     for (int i = 0; i < TILE; ++i) {
       from[i] = k + min(j + i, n_keys - 1) * stride;
+#pragma unroll
       for (int v = 0; v < vecs; ++v) sums[i][v] = (FLOATS)(0.0F);
     }
     for (int d = 0; d < D_KV; ++d) {
 #pragma unroll
       for (int i = 0; i < TILE; ++i) {
+#pragma unroll
         for (int v = 0; v < vecs; ++v) {
           sums[i][v] = FUSED((FLOATS)(from[i][d]), at.q[d * vecs + v], sums[i][v]);
         }
@@ -165,6 +166,7 @@ INLINE void score_keys(Lanes at, GLOBAL const float* k, long stride, int n_keys,
     }
 #pragma unroll
     for (int i = 0; i < TILE; ++i) {
+#pragma unroll
       for (int v = 0; v < vecs; ++v) at.scores[(j + i) * vecs + v] = sums[i][v];
     }
   }
@@ -172,18 +174,22 @@ INLINE void score_keys(Lanes at, GLOBAL const float* k, long stride, int n_keys,
 
 // Adds the bias, hides later keys, and turns scores to exp(score - maximum), with maximum, sum and
 // the factor for what was summed before brought up to date.
-INLINE void soften(Lanes at, Keys keys, FLOATS* highest, FLOATS* sum, FLOATS* factor,
-                   const int vecs) {
+INLINE void soften(Lanes at, Keys keys, FLOATS* factor, const int vecs) {
   const bool windowed = keys.bias != 0 && at.contiguous &&
                         keys.positions[keys.n_keys - 1] - keys.positions[0] == keys.n_keys - 1;
   if (windowed) fill_window(at, keys);
   const bool mask = keys.causal && keys.positions[keys.n_keys - 1] > at.positions[0];
-  FLOATS before[MAX_VECS];
-  for (int v = 0; v < vecs; ++v) before[v] = highest[v];
+  FLOATS highest[MAX_VECS];
+  FLOATS sum[MAX_VECS];
+#pragma unroll
+  for (int v = 0; v < vecs; ++v) highest[v] = at.highest[v];
   for (int j = 0; j < keys.n_keys; ++j) {
+    if (keys.bias != 0 && !windowed) fill_window_of_key(at, keys, j);
+    LOCAL const float* bias = at.window + (windowed ? keys.n_keys - 1 - j : 0);
+#pragma unroll
     for (int v = 0; v < vecs; ++v) {
       FLOATS score = at.scores[j * vecs + v];
-      if (keys.bias != 0) score += bias_of(at, keys, windowed, j, v);
+      if (keys.bias != 0) score += LOAD(v, bias);
       if (mask) {
         const INTS row = LOAD(v, at.positions);
         score = (INTS)(keys.positions[j]) > row ? (FLOATS)(MINUS_INFINITY) : score;
@@ -192,17 +198,22 @@ INLINE void soften(Lanes at, Keys keys, FLOATS* highest, FLOATS* sum, FLOATS* fa
       highest[v] = highest[v] < score ? score : highest[v];
     }
   }
+#pragma unroll
   for (int v = 0; v < vecs; ++v) {
-    factor[v] = EXP_BELOW_LIMIT(before[v] - highest[v]);
-    sum[v] *= factor[v];
+    factor[v] = EXP_BELOW_LIMIT(at.highest[v] - highest[v]);
+    at.highest[v] = highest[v];
+    sum[v] = at.sum[v] * factor[v];
   }
   for (int j = 0; j < keys.n_keys; ++j) {
+#pragma unroll
     for (int v = 0; v < vecs; ++v) {
       const FLOATS share = EXP_BELOW_LIMIT(at.scores[j * vecs + v] - highest[v]);
       at.scores[j * vecs + v] = share;
       sum[v] += share;
     }
   }
+#pragma unroll
+  for (int v = 0; v < vecs; ++v) at.sum[v] = sum[v];
 }
 
 // Columns [column, column + n) of the context, n being a constant.
@@ -212,6 +223,7 @@ INLINE void add_columns(Lanes at, GLOBAL const float* values, long stride, int n
   FLOATS sums[TILE][MAX_VECS];
 #pragma unroll
   for (int i = 0; i < n; ++i) {
+#pragma unroll
     for (int v = 0; v < vecs; ++v) {
       sums[i][v] = first ? (FLOATS)(0.0F) : at.context[(column + i) * vecs + v] * factor[v];
     }
@@ -220,6 +232,7 @@ INLINE void add_columns(Lanes at, GLOBAL const float* values, long stride, int n
   for (int j = 0; j < n_keys; ++j, from += stride) {
 #pragma unroll
     for (int i = 0; i < n; ++i) {
+#pragma unroll
       for (int v = 0; v < vecs; ++v) {
         sums[i][v] = FUSED((FLOATS)(from[i]), at.scores[j * vecs + v], sums[i][v]);
       }
@@ -227,71 +240,86 @@ INLINE void add_columns(Lanes at, GLOBAL const float* values, long stride, int n
   }
 #pragma unroll
   for (int i = 0; i < n; ++i) {
+#pragma unroll
     for (int v = 0; v < vecs; ++v) at.context[(column + i) * vecs + v] = sums[i][v];
   }
 }
 
-INLINE void attend(Lanes at, ATTENTION_ARGUMENTS, int key_begin, int key_end, const int vecs) {
-  FLOATS highest[MAX_VECS];
-  FLOATS sum[MAX_VECS];
+// One part and one block of keys: k and v from the block's first key on.
+INLINE void attend_block(Lanes at, Keys keys, GLOBAL const float* k, long k_stride,
+                         GLOBAL const float* v, long v_stride, bool first, const int vecs) {
   FLOATS factor[MAX_VECS];
-  for (int v = 0; v < vecs; ++v) {
-    highest[v] = (FLOATS)(MINUS_INFINITY);
-    sum[v] = (FLOATS)(0.0F);
+  score_keys(at, k, k_stride, keys.n_keys, vecs);
+  soften(at, keys, factor, vecs);
+  for (int column = 0; column + TILE <= D_KV; column += TILE) {
+    add_columns(at, v, v_stride, keys.n_keys, factor, first, column, TILE, vecs);
   }
-  fill_q(at, q, q_stride, scale, vecs);
+  if (D_KV % TILE != 0) {
+    add_columns(at, v, v_stride, keys.n_keys, factor, first, D_KV / TILE * TILE, D_KV % TILE, vecs);
+  }
+}
+
+KERNEL attend_lanes(ATTENTION_ARGUMENTS) {
+  LOCAL FLOATS scaled_q[PARTS * D_KV * MAX_VECS];
+  LOCAL FLOATS context[PARTS * D_KV * MAX_VECS];
+  LOCAL FLOATS highest[PARTS * MAX_VECS];
+  LOCAL FLOATS sum[PARTS * MAX_VECS];
+  LOCAL FLOATS scores[BLOCK_KEYS * MAX_VECS];
+  LOCAL float window[BLOCK_KEYS + WIDTH];
+  LOCAL int row_positions[PARTS * WIDTH];
+  GLOBAL const int* tile = tiles + 4 * GROUP_ID(0);
+  const int row = tile[0];
+  const int rows = tile[1];
+  const int key_begin = tile[2];
+  const int key_end = tile[3];
+  const int column = GROUP_ID(1) * D_KV;
+  q += q_offset + (row - first_row) * q_stride + column;
+  k += k_offset + column;
+  v += v_offset + column;
+  y += y_offset + (row - first_row) * y_stride + column;
+  Lanes parts[PARTS];
+  for (int p = 0; p * WIDTH < rows; ++p) {
+    Lanes at;
+    at.q = scaled_q + p * D_KV * MAX_VECS;
+    at.context = context + p * D_KV * MAX_VECS;
+    at.highest = highest + p * MAX_VECS;
+    at.sum = sum + p * MAX_VECS;
+    at.scores = scores;
+    at.window = window;
+    at.positions = row_positions + p * WIDTH;
+    at.rows = min(WIDTH, rows - p * WIDTH);
+    GLOBAL const int* from = positions + row + p * WIDTH;
+    at.contiguous = from[at.rows - 1] - from[0] == at.rows - 1;
+    for (int i = 0; i < WIDTH; ++i) at.positions[i] = from[min(i, at.rows - 1)];
+    for (int i = 0; i < MAX_VECS; ++i) {
+      at.highest[i] = (FLOATS)(MINUS_INFINITY);
+      at.sum[i] = (FLOATS)(0.0F);
+    }
+    fill_q(at, q + p * WIDTH * q_stride, q_stride, scale, at.rows <= LANES ? 1 : MAX_VECS);
+    parts[p] = at;
+  }
   Keys keys;
-  keys.bias = bias_cols > 0 ? bias : 0;
+  keys.bias = bias_cols > 0 ? bias + bias_offset + GROUP_ID(1) * bias_stride : 0;
   keys.cols = bias_cols;
   keys.causal = causal != 0;
   for (int key = key_begin; key < key_end; key += BLOCK_KEYS) {
     keys.positions = positions + key;
     keys.n_keys = min(BLOCK_KEYS, key_end - key);
-    if (keys.causal && positions[key] > at.positions[at.rows - 1]) break;
-    score_keys(at, k + key * k_stride, k_stride, keys.n_keys, vecs);
-    soften(at, keys, highest, sum, factor, vecs);
-    GLOBAL const float* values = v + key * v_stride;
-    const bool first = key == key_begin;
-    for (int column = 0; column + TILE <= D_KV; column += TILE) {
-      add_columns(at, values, v_stride, keys.n_keys, factor, first, column, TILE, vecs);
-    }
-    if (D_KV % TILE != 0) {
-      add_columns(at, values, v_stride, keys.n_keys, factor, first, D_KV / TILE * TILE,
-                  D_KV % TILE, vecs);
+    GLOBAL const float* block_k = k + key * k_stride;
+    GLOBAL const float* block_v = v + key * v_stride;
+    for (int p = 0; p * WIDTH < rows; ++p) {
+      const Lanes at = parts[p];
+      if (keys.causal && keys.positions[0] > at.positions[WIDTH - 1]) continue;
+      if (at.rows <= LANES) {
+        attend_block(at, keys, block_k, k_stride, block_v, v_stride, key == key_begin, 1);
+      } else {
+        attend_block(at, keys, block_k, k_stride, block_v, v_stride, key == key_begin, MAX_VECS);
+      }
     }
   }
-  store_rows(at, sum, y, y_stride, vecs);
-}
-
-KERNEL attend_lanes(ATTENTION_ARGUMENTS) {
-  LOCAL FLOATS scaled_q[D_KV * MAX_VECS];
-  LOCAL FLOATS context[D_KV * MAX_VECS];
-  LOCAL FLOATS scores[BLOCK_KEYS * MAX_VECS];
-  LOCAL float window[BLOCK_KEYS + WIDTH];
-  LOCAL int row_positions[WIDTH];
-  GLOBAL const int* tile = tiles + 4 * GROUP_ID(0);
-  const int row = tile[0];
-  const int column = GROUP_ID(1) * D_KV;
-  Lanes at;
-  at.q = scaled_q;
-  at.context = context;
-  at.scores = scores;
-  at.window = window;
-  at.positions = row_positions;
-  at.rows = tile[1];
-  at.contiguous = positions[row + at.rows - 1] - positions[row] == at.rows - 1;
-  for (int i = 0; i < WIDTH; ++i) row_positions[i] = positions[row + min(i, at.rows - 1)];
-  q += q_offset + (row - first_row) * q_stride + column;
-  k += k_offset + column;
-  v += v_offset + column;
-  y += y_offset + (row - first_row) * y_stride + column;
-  bias += bias_offset + GROUP_ID(1) * bias_stride;
-  if (at.rows <= LANES) {
-    attend(at, q, 0, q_stride, k, 0, k_stride, v, 0, v_stride, y, 0, y_stride, bias, 0, bias_stride,
-           bias_cols, positions, tiles, first_row, scale, causal, tile[2], tile[3], 1);
-  } else {
-    attend(at, q, 0, q_stride, k, 0, k_stride, v, 0, v_stride, y, 0, y_stride, bias, 0, bias_stride,
-           bias_cols, positions, tiles, first_row, scale, causal, tile[2], tile[3], 2);
+  for (int p = 0; p * WIDTH < rows; ++p) {
+    const Lanes at = parts[p];
+    store_rows(at, y + p * WIDTH * y_stride, y_stride, at.rows <= LANES ? 1 : MAX_VECS);
   }
 }
 

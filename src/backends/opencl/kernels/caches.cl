@@ -14,8 +14,6 @@
 #define HEAD_FLOATS (2 * PAGE * D_KV)
 #define PAGE_FLOATS ((long)HEADS * HEAD_FLOATS)
 
-#define MATRIX(x) GLOBAL float *x, long x##_offset, long x##_stride
-
 // copies: (from, to) page of each, done in their order; a work-item is one place of a page.
 KERNEL copy_pages(GLOBAL float* cache, GLOBAL const int* copies, int n_copies) {
   const long at = GLOBAL_ID(0);
