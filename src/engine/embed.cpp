@@ -14,6 +14,7 @@
 #include "engine/feeder.h"
 #include "engine/identity.h"
 #include "engine/loaded_encoder.h"
+#include "engine/named_files.h"
 #include "engine/stage_stats.h"
 #include "input/reader.h"
 #include "output/paths.h"
@@ -43,6 +44,7 @@ void check_options(const Options& options) {
   if (options.resume && options.input == "-") {
     fail(ErrorKind::kUsage, "--resume needs an --input that can be read again, not -");
   }
+  check_named_files(options);
 }
 
 // The embed job's parts, in the order in which they come to be; destroyed the other way round.

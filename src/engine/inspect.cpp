@@ -11,6 +11,7 @@
 #include "core/human.h"
 #include "engine/generation_model.h"
 #include "engine/loaded_encoder.h"
+#include "engine/named_files.h"
 #include "tokenizer/protein.h"
 #include "tokenizer/tokenizer.h"
 
@@ -70,6 +71,7 @@ std::string devices_text(bool json, std::vector<std::string>* notes) {
 }
 
 std::string checkpoint_text(const std::string& folder, bool json, bool verbose) {
+  check_model_folder("info", folder);
   Facts facts;
   std::vector<std::string> notes;
   const auto add_stack = [&](const char* stack, DType dtype, const StackCost& cost) {

@@ -10,6 +10,7 @@
 #include "backends/registry.h"
 #include "core/error.h"
 #include "engine/device_choice.h"
+#include "engine/named_files.h"
 #include "engine/record_encoder.h"
 #include "input/reader.h"
 #include "output/paths.h"
@@ -144,6 +145,7 @@ std::string why_too_long(const EncoderModel& model, const Layout& layout, int64_
 }
 
 void check_plan_files(const Options& options) {
+  check_named_files(options);
   if (!options.svg.empty()) check_writable(options.svg, "--svg");
   check_no_clash(
       {{"--svg", options.svg}, {"--input", options.input, true}, {"--model", options.model, true}});

@@ -37,7 +37,8 @@ struct ExpectedRecords {
 // regular file is read only if `consume` says that nobody else wants to.
 ExpectedRecords expected_records(const Options& options, const EncoderModel& model, bool consume);
 
-// That --svg can be written and is none of the files that are read. Throws Error(kUsage / kIo).
+// That what is to be read is there, and --svg can be written and is none of that. Throws
+// Error(kUsage).
 void check_plan_files(const Options& options);
 
 // Throws Error(kUsage / kDevice) for devices and maps that cannot be. A plan that does not fit is

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "engine/named_files.h"
 #include "output/paths.h"
 
 namespace quintet {
@@ -24,6 +25,7 @@ LineJob::LineJob(const Options& options, Events events)
     fail(ErrorKind::kUsage, "--output {}: expected a .jsonl file, or - for standard output",
          options.output);
   }
+  check_named_files(options);
   reader_ = open_reader(options.input, options.input_format, RecordFields::kSourceAndTarget);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "engine/named_files.h"
 #include "output/paths.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/traced_text.h"
@@ -116,6 +117,8 @@ void write_ids(const std::vector<int32_t>& ids, const Tokenizer& tokenizer, Line
 
 TokenizeResult run_tokenize(const Options& options) {
   if (options.input.empty()) fail(ErrorKind::kUsage, "--input is missing: a file, or - for stdin");
+  check_named_files(options);
+  if (!options.output.empty() && options.output != "-") check_writable(options.output, "--output");
   check_no_clash({{"--output", options.output},
                   {"--input", options.input, true},
                   {"--model", options.model, true}});

@@ -138,7 +138,9 @@ OutputCounts merge_outputs(const std::vector<std::filesystem::path>& inputs,
       fail(ErrorKind::kUsage, "{}: is not {} as {} is", input.string(), format.name,
            output.string());
     }
-    if (!std::filesystem::exists(input)) fail(ErrorKind::kIo, "{}: no such file", input.string());
+    if (!std::filesystem::is_regular_file(input)) {
+      fail(ErrorKind::kUsage, "{}: no such file", input.string());
+    }
     if (std::filesystem::exists(with_suffix(input, kSpoolSuffix))) {
       fail(ErrorKind::kUsage, "{}: its run has not ended; finish it with --resume first",
            input.string());

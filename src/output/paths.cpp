@@ -32,7 +32,7 @@ bool counts(const NamedPath& file) {
 
 [[noreturn]] void fail_to_write(const std::string& option, const fs::path& path, int error,
                                 const std::string& hint = "") {
-  fail(ErrorKind::kIo, "{} {}: cannot be written: {}{}", option, path.string(),
+  fail(ErrorKind::kUsage, "{} {}: cannot be written: {}{}", option, path.string(),
        std::strerror(error), hint);
 }
 

@@ -29,7 +29,7 @@ std::vector<NamedPath> output_files(const OutputOptions& options);
 // Empty names, "-" and devices (/dev/null) meet nobody.
 void check_no_clash(const std::vector<NamedPath>& files);
 
-// Throws Error(kIo) that begins with `option` where no file can be written there: the folder is
+// Throws Error(kUsage) that begins with `option` where no file can be written there: the folder is
 // missing or refuses, a folder has the name, the name is too long, or a file is there that refuses.
 void check_writable(const std::filesystem::path& path, const std::string& option);
 

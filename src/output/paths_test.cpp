@@ -99,7 +99,7 @@ TEST(Paths, NoFileIsWrittenTwiceOrReadAndWritten) {
 TEST(Paths, SaysBeforehandWhatCannotBeWritten) {
   const TestFolder folder;
   const auto problem = [&](const fs::path& path) {
-    return problem_of(ErrorKind::kIo, [&] { check_writable(path, "--stats"); });
+    return problem_of(ErrorKind::kUsage, [&] { check_writable(path, "--stats"); });
   };
   check_writable(folder / "new", "--stats");
   check_writable("new-in-here", "--stats");
@@ -129,7 +129,7 @@ TEST(Paths, AnOutputWhoseFilesCannotBeWrittenIsRefusedAtOnce) {
     options.path = folder / name;
     options.format = OutputFormat::kHdf5;
     options.d_model = 3;
-    return problem_of(ErrorKind::kIo, [&] { open_output(options, Existing::kRefuse); });
+    return problem_of(ErrorKind::kUsage, [&] { open_output(options, Existing::kRefuse); });
   };
   fs::create_directory(folder / "x.h5.spool");
   EXPECT_THAT(problem("x.h5"), AllOf(HasSubstr("x.h5.spool"), HasSubstr("Is a directory")));

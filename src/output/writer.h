@@ -116,9 +116,9 @@ std::string_view layout_name(Hdf5Layout layout);
 void check_output_options(const OutputOptions& options);
 
 // Throws Error(kUsage) where `existing` forbids what lies there, where another run holds the spool,
-// where the spool belongs to a run of another fingerprint, or where a whole output is no longer
-// what its run wrote; Error(kIo) where one of the files could not be written. With kResume `seen`
-// is called for every finished record, in order.
+// where the spool belongs to a run of another fingerprint, where a whole output is no longer what
+// its run wrote, or where one of the files could not be written; Error(kIo) where writing fails.
+// With kResume `seen` is called for every finished record, in order.
 std::unique_ptr<Output> open_output(const OutputOptions& options, Existing existing,
                                     const std::function<void(const SpooledRecord&)>& seen = {});
 

@@ -112,7 +112,50 @@ TEST_F(Usage, DeviceMapFaultsAreListedTogether) {
   EXPECT_THAT(map_error(R"({"cpu:99":[0,1,2,3,4,5]})"), HasSubstr("no such device"));
 }
 
-TEST_F(Usage, MissingAndBrokenFilesAreNamed) {
+// What a command line names and is not there, or is of another kind, is wrong usage.
+TEST_F(Usage, NamesThatLeadNowhere) {
+  const std::string model = example_model().string();
+  const std::string input = (folder_ / "in.fasta").string();
+  const std::string none = (folder_ / "none").string();
+  const std::string output = (folder_ / "out.jsonl").string();
+  const auto says = [](const std::vector<std::string>& arguments, const std::string& text) {
+    const Outcome outcome = run_quintet(arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text));
+  };
+  for (const std::string command : {"embed", "generate", "score", "plan", "tokenize"}) {
+    std::vector<std::string> rest;
+    if (command != "plan") rest = {"--output", output};
+    const auto with = [&](const std::string& folder, const std::string& file) {
+      std::vector<std::string> arguments{command, "--model", folder, "--input", file};
+      arguments.insert(arguments.end(), rest.begin(), rest.end());
+      return arguments;
+    };
+    says(with("Rostlab/prot_t5", input), "--model Rostlab/prot_t5: no such folder");
+    says(with(input, input), "--model " + input + ": no such folder");
+    says(with(model, none), "--input " + none + ": cannot be read: No such file");
+    says(with(model, folder_ / "."), "is a folder, expected a file");
+  }
+  says({"info", none}, "info " + none + ": no such folder");
+  says({"merge", none + ".h5", "--output", (folder_ / "all.h5").string()}, "no such file");
+  const std::string decoder = std::string(QUINTET_FIXTURES) + "/decoders/gpt2";
+  says({"generate", "--model", decoder, "--input", input, "--output", output, "--generation-config",
+        none},
+       "--generation-config " + none + ": cannot be read");
+  says({"embed", "--model", model, "--input", input, "--output", output, "--device-map",
+        folder_ / "."},
+       "is a folder, expected a file");
+  says({"embed", "--model", model, "--input", input, "--output", output, "--device-map", none},
+       "--device-map " + none + ": no such file");
+  says({"embed", "--model", model, "--input", input, "--output", none + "/x.h5"},
+       "--output " + none + "/x.h5: cannot be written");
+  says({"tokenize", "--model", model, "--input", input, "--output", none + "/x.jsonl"},
+       "--output " + none + "/x.jsonl: cannot be written");
+  EXPECT_THAT(folder_.names(), ElementsAre("in.fasta"));
+}
+
+// What is wrong inside of them fails the run.
+TEST_F(Usage, BrokenFilesAreNamed) {
   const auto says = [&](const std::filesystem::path& model, const std::filesystem::path& input,
                         const std::string& text) {
     const Outcome outcome = embed(model, input, folder_ / "out.h5");
@@ -121,8 +164,6 @@ TEST_F(Usage, MissingAndBrokenFilesAreNamed) {
     EXPECT_THAT(outcome.err, Not(HasSubstr("terminate")));
   };
   const auto input = folder_ / "in.fasta";
-  says("Rostlab/prot_t5", input, "Rostlab/prot_t5: no such folder");
-  says(example_model(), folder_ / "no.fasta", "no.fasta");
   const auto broken = folder_ / "broken";
   std::filesystem::create_directory(broken);
   write_file(broken / "config.json", "{\"model_type\": \"t5\", ");
@@ -144,7 +185,7 @@ TEST_F(Usage, SideFilesThatCannotBeWritten) {
   const std::string nowhere = (folder_ / "none" / "x.json").string();
   for (const std::string option : {"--stats", "--trace"}) {
     const Outcome outcome = embed_with({option, nowhere});
-    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.code, 2);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr(nowhere), HasSubstr("No such file")));
   }
   EXPECT_THAT(folder_.names(), ElementsAre("in.fasta"));
