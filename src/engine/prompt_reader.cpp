@@ -23,19 +23,6 @@ PromptReader::PromptReader(const Options& options, InputFormat format,
       start_token_(folder.decoder->reads_encoder() ? decoder_start_token(config) : 0),
       encoder_(options, format, folder.decoder->vocab_size()) {}
 
-const Tokenizer* PromptReader::tokenizer() {
-  if (tokenizer_ != nullptr || tokenizer_missing_) return tokenizer_.get();
-  try {
-    tokenizer_ = load_tokenizer(options_.model);
-  } catch (const Error&) {
-    for (const char* file : {"tokenizer.json", "spiece.model", "vocab.json"}) {
-      if (std::filesystem::exists(std::filesystem::path(options_.model) / file)) throw;
-    }
-    tokenizer_missing_ = true;
-  }
-  return tokenizer_.get();
-}
-
 void PromptReader::check_ids(const std::vector<int64_t>& ids, const char* key) const {
   const int64_t size = folder_.decoder->vocab_size();
   const auto bad = std::ranges::find_if(ids, [&](int64_t id) { return id < 0 || id >= size; });
@@ -73,7 +60,8 @@ Prompt PromptReader::read(const Record& record) {
     if (!record.decoder_input_ids.empty()) {
       fail(ErrorKind::kRecord, "'decoder_input_ids' are for models with an encoder");
     }
-    if (!record.has_ids && ids.tokens.empty() && config_.bos_token_id) {  // the empty text
+    const bool is_text = !record.has_ids && tokenizer() != nullptr;
+    if (is_text && ids.tokens.empty() && config_.bos_token_id) {  // the empty text
       prompt.rejected.clear();
       prompt.empty = false;
       ids.tokens = {static_cast<int32_t>(*config_.bos_token_id)};
@@ -171,7 +159,7 @@ void PromptReader::score_own_tokens(const Record& record, ScoredPrompt& prompt) 
   if (!record.has_ids) {
     EncodedRecord encoded = encoder_.encode(record);
     ids.assign(encoded.sequence.tokens.begin(), encoded.sequence.tokens.end());
-    if (record.target) {  // the continuation alone is scored
+    if (record.target && tokenizer() != nullptr) {  // the continuation alone is scored
       const auto more = tokenizer()->encode(*record.target, false);
       labels.assign(ids.size(), kIgnoredLabel);
       ids.insert(ids.end(), more.begin(), more.end());

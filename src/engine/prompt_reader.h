@@ -50,9 +50,10 @@ class PromptReader {
   ScoredPrompt read_scored(const Record& record, bool with_choices);
 
   const EncodingNotes& notes() const { return encoder_.notes(); }
+  void forget_since(const EncodingNotes& notes) { encoder_.forget_since(notes); }
   std::string reading() { return encoder_.reading(); }
   // Null where the folder has no tokenizer's files.
-  const Tokenizer* tokenizer();
+  const Tokenizer* tokenizer() { return encoder_.tokenizer(); }
 
  private:
   Sequence read_source(const Record& record, std::string& rejected, bool& empty);
@@ -65,8 +66,6 @@ class PromptReader {
   GenerationConfig config_;
   int32_t start_token_;  // of a decoder behind an encoder
   RecordEncoder encoder_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  bool tokenizer_missing_ = false;
 };
 
 }  // namespace quintet

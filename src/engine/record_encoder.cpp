@@ -10,17 +10,31 @@ namespace quintet {
 RecordEncoder::RecordEncoder(const Options& options, InputFormat format, int64_t vocab_size)
     : folder_(options.model),
       protein_options_(options.protein),
-      is_fasta_(format == InputFormat::kFasta),
+      format_(format),
       max_tokens_(options.max_tokens),
       vocab_size_(vocab_size) {}
 
 RecordEncoder::~RecordEncoder() = default;
 
+const Tokenizer* RecordEncoder::tokenizer() {
+  if (tokenizer_ != nullptr || !tokenizer_missing_.empty()) return tokenizer_.get();
+  try {
+    tokenizer_ = load_tokenizer(folder_);
+  } catch (const Error& error) {
+    for (const char* file : {"tokenizer.json", "spiece.model", "vocab.json"}) {
+      if (std::filesystem::exists(folder_ / file)) throw;  // there is one, and it is broken
+    }
+    tokenizer_missing_ = error.what();
+  }
+  return tokenizer_.get();
+}
+
+// The protein rules, where a tokenizer is there and they are not yet.
 void RecordEncoder::prepare() {
-  if (tokenizer_ != nullptr) return;
-  tokenizer_ = load_tokenizer(folder_);
+  if (protein_ != nullptr || tokenizer() == nullptr) return;
   if (protein_options_.preset == ProteinPreset::kAuto) {
-    protein_options_.preset = is_fasta_ ? detect_preset(*tokenizer_) : ProteinPreset::kNone;
+    protein_options_.preset =
+        format_ == InputFormat::kFasta ? detect_preset(*tokenizer_) : ProteinPreset::kNone;
   }
   if (protein_options_.preset != ProteinPreset::kNone) {
     protein_ = std::make_unique<ProteinEncoder>(*tokenizer_, protein_options_);
@@ -33,7 +47,10 @@ void RecordEncoder::prepare() {
 }
 
 std::string RecordEncoder::reading() {
-  if (is_fasta_ && protein_options_.preset == ProteinPreset::kAuto) prepare();
+  if (format_ != InputFormat::kJsonl) {
+    prepare();
+    if (tokenizer_ == nullptr) fail(ErrorKind::kFile, "{}", tokenizer_missing_);
+  }
   const ProteinPreset preset = protein_options_.preset;
   if (preset == ProteinPreset::kNone || preset == ProteinPreset::kAuto) return "text";
   return std::string(preset_name(preset));
@@ -52,7 +69,9 @@ EncodedRecord RecordEncoder::encode(const Record& record) {
     if (record.input_ids.empty()) encoded.rejected = "no tokens";
   } else {
     prepare();
-    if (protein_ != nullptr) {
+    if (tokenizer_ == nullptr) {
+      encoded.rejected = "a text, and there is no tokenizer for it: " + tokenizer_missing_;
+    } else if (protein_ != nullptr) {
       encode_protein(record.text, encoded);
     } else {
       encode_text(record.text, encoded);

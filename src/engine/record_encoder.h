@@ -38,14 +38,20 @@ struct EncodingNotes {
 
 class RecordEncoder {
  public:
-  // The tokenizer is loaded at the first record that needs one: ids alone work without its files.
+  // The tokenizer is loaded at the first record that needs one: ids alone work without its files,
+  // and a text among them is rejected where there are none.
   RecordEncoder(const Options& options, InputFormat format, int64_t vocab_size);
   ~RecordEncoder();
 
   EncodedRecord encode(const Record& record);
   const EncodingNotes& notes() const { return notes_; }
+  // Takes back what was noticed since: of records that are looked at and computed elsewhere.
+  void forget_since(const EncodingNotes& notes) { notes_ = notes; }
   // How records are read: "text", or the protein preset, with `auto` resolved by the vocabulary.
+  // Throws Error(kFile) where the input can only hold texts and there is no tokenizer for them.
   std::string reading();
+  // Null where the folder has no tokenizer's files.
+  const Tokenizer* tokenizer();
 
  private:
   void prepare();
@@ -55,10 +61,11 @@ class RecordEncoder {
 
   std::filesystem::path folder_;
   ProteinOptions protein_options_;
-  bool is_fasta_;
+  InputFormat format_;
   int64_t max_tokens_;
   int64_t vocab_size_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::string tokenizer_missing_;            // not empty: why there is none
   std::unique_ptr<ProteinEncoder> protein_;  // null: text
   std::string residue_of_;                   // the letter of each token id
   EncodingNotes notes_;

@@ -253,6 +253,17 @@ TEST_F(Records, TokensOutsideTheVocabulary) {
   EXPECT_THAT(rejects, ElementsAre(Key("w"), Key("x"), Key("y"), Key("z")));
 }
 
+// A text among ids, of a model without a tokenizer.
+TEST_F(Records, TextsWithoutATokenizer) {
+  write_file(folder_ / "in.jsonl",
+             "{\"id\": \"ids\", \"input_ids\": [5, 6]}\n{\"id\": \"text\", \"text\": \"hello\"}\n"
+             "{\"id\": \"more\", \"input_ids\": [7]}\n");
+  const Outcome outcome = embed(model_fixture("t5_v1_0"), folder_ / "in.jsonl", output_);
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(read_jsonl_arrays(read_file(output_)), ElementsAre(Key("ids"), Key("more")));
+  EXPECT_THAT(read_rejects(output_), ElementsAre(Pair("text", HasSubstr("no tokenizer"))));
+}
+
 TEST_F(Records, TextsHaveARowPerTokenAndAnEmptyOneIsAText) {
   EXPECT_EQ(embed_text("M A L\n\nM\r\n", "in.txt").code, 0);
   EXPECT_EQ(arrays_["1"].rows(), 4);
