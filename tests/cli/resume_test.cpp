@@ -56,6 +56,7 @@ class Resume : public testing::Test {
     EXPECT_EQ(resumed.code, 0) << resumed.err;
     const auto stats = read_json(folder_ / "stats.json");
     EXPECT_GT(stats["resumed"], kRecords / 5);
+    EXPECT_LT(stats["resumed"], kRecords);
     EXPECT_EQ(stats["resumed"].get<int>() + stats["records"].get<int>(), kRecords);
     EXPECT_EQ(stats["embedded"], kRecords);
     EXPECT_EQ(run("whole.safetensors").code, 0);
@@ -178,6 +179,9 @@ TEST_F(Resume, KeepsRejectsAndSharedSequences) {
       run("out.safetensors", {}, signal_in_the_middle(SIGKILL, "out.safetensors"));
   ASSERT_EQ(killed.signal, SIGKILL);
   EXPECT_EQ(run("out.safetensors", {"--resume"}).code, 1);
+  const auto stats = read_json(folder_ / "stats.json");
+  EXPECT_GT(stats["resumed"], kRecords / 5);
+  EXPECT_LT(stats["resumed"], kRecords);
   EXPECT_EQ(run("whole.safetensors").code, 1);
   EXPECT_EQ(read_file(folder_ / "out.safetensors"), read_file(folder_ / "whole.safetensors"));
   EXPECT_EQ(read_file(folder_ / "out.safetensors.rejects.jsonl"),
