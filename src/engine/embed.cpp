@@ -165,7 +165,8 @@ void EmbedJob::load() {
       *output_, OrderedSink::Options{.d_model = folder_.model->d_model(),
                                      .pooled = options_.pool.has_value(),
                                      .drop_masked_rows = options_.drop_masked_rows,
-                                     .on_reject = events_.on_reject});
+                                     .on_reject = events_.on_reject,
+                                     .trace = trace_.get()});
   pipeline_ = loaded_->start({.pooling = options_.pool,
                               .normalize = options_.normalize,
                               .lend = options_.lend_cores,
@@ -183,7 +184,8 @@ void EmbedJob::load() {
       .why_too_long =
           [this](int64_t n_tokens) { return why_too_long(*folder_.model, layout_, n_tokens); },
       .tokens_per_batch = layout_.profile.tokens_per_batch,
-      .share_equal_sequences = output_->shares_values()});
+      .share_equal_sequences = output_->shares_values(),
+      .trace = trace_.get()});
 }
 
 void EmbedJob::deliver(const BatchResult& result) {
@@ -277,7 +279,9 @@ EmbedResult EmbedJob::run(Clock::time_point started) {
   if (result.records_seen == 0 && options_.shard_count == 1) {
     fail(ErrorKind::kUsage, "{}: no records", options_.input);
   }
+  const TraceTrack::Time finished = sink_->track().now();
   result.total = output_->finish();
+  sink_->track().add("build", finished);
   if (trace_ != nullptr) {
     pipeline_.reset();  // its threads write to the trace
     trace_->close();

@@ -33,12 +33,14 @@ Hash128 hash_of(const EncodedRecord& encoded) {
 
 Feeder::Feeder(const Setup& setup)
     : setup_(setup),
+      track_(setup.trace, "reader"),
       ids_(*setup.output_options, setup.options->on_duplicate),
       packer_({.tokens_per_batch = setup.tokens_per_batch,
                .look_ahead_tokens = 4 * setup.tokens_per_batch}) {}
 
 void Feeder::run() {
   Record record;
+  reading_since_ = track_.now();
   while (!setup_.stop->load() && setup_.reader->next(record)) {
     bytes_read_ = setup_.reader->bytes_read();
     take(record);
@@ -51,7 +53,11 @@ void Feeder::run() {
 
 bool Feeder::drain() {
   while (auto batch = packer_.next()) {
+    track_.add("read", reading_since_, batch->n_tokens());
+    const TraceTrack::Time ready = track_.now();
     if (!setup_.pipeline->push(std::move(*batch))) return false;
+    track_.add("waiting", ready);
+    reading_since_ = track_.now();
   }
   return true;
 }

@@ -18,6 +18,7 @@
 #include "engine/options.h"
 #include "engine/ordered_sink.h"
 #include "engine/record_encoder.h"
+#include "engine/trace_track.h"
 #include "input/reader.h"
 #include "output/writer.h"
 #include "pipeline/pipeline.h"
@@ -40,6 +41,7 @@ class Feeder {
     std::function<std::string(int64_t)> why_too_long;
     int64_t tokens_per_batch = 0;
     bool share_equal_sequences = true;
+    Trace* trace = nullptr;  // gets a track of what is read, and of waiting for the stages
   };
   explicit Feeder(const Setup& setup);
 

@@ -127,6 +127,7 @@ bool GenerationJob::prepare(LineJobResult& result) {
 }
 
 void GenerationJob::load() {
+  job_->trace_to(trace_.get());
   loaded_ = std::make_unique<LoadedGenerationModel>(folder_, layout_.maps, layout_.dtype,
                                                     OpenOptions{.threads = options_.threads});
   loaded_->reserve(layout_.pages());

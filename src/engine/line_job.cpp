@@ -80,8 +80,19 @@ bool LineJob::open(const std::string& identity, int64_t logits_width) {
   // Keys must be free in both files: those of .safetensors forbid more.
   ids_ = std::make_unique<IdBook>(logits_ == nullptr ? output_options_ : logits_options_,
                                   options_.on_duplicate);
-  lines_ = std::make_unique<OrderedLines>(*output_, logits_.get(), events_.on_reject);
+  lines_ =
+      std::make_unique<OrderedLines>(*output_, logits_.get(), writer_track_, events_.on_reject);
   return true;
+}
+
+void LineJob::trace_to(Trace* trace) {
+  reader_track_ = TraceTrack(trace, "reader");
+  writer_track_ = TraceTrack(trace, "writer");
+}
+
+// Another shard's record, or one that is finished: what it did to the ids is all that counts.
+void LineJob::pass_over(const Record& record, bool may_be_rejected) {
+  if (may_be_rejected && events_.is_impossible(record)) ids_->release(record.id);
 }
 
 std::optional<Record> LineJob::next() {
@@ -132,9 +143,13 @@ void LineJob::flush() {
 }
 
 OutputCounts LineJob::finish() {
-  if (records_seen_ == 0) fail(ErrorKind::kUsage, "{}: no records", options_.input);
+  if (records_seen_ == 0 && options_.shard_count == 1)
+    fail(ErrorKind::kUsage, "{}: no records", options_.input);
+  const TraceTrack::Time begin = writer_track_.now();
   if (logits_ != nullptr && !logits_->complete()) logits_->finish();
-  return output_->complete() ? output_->counts() : output_->finish();
+  const OutputCounts counts = output_->complete() ? output_->counts() : output_->finish();
+  writer_track_.add("build", begin);
+  return counts;
 }
 
 }  // namespace quintet

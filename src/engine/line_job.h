@@ -15,6 +15,7 @@
 #include "engine/job_progress.h"
 #include "engine/options.h"
 #include "engine/ordered_lines.h"
+#include "engine/trace_track.h"
 #include "input/reader.h"
 #include "output/writer.h"
 
@@ -37,12 +38,15 @@ class LineJob {
   // The next record to be computed, announced to the output; nothing at the end of the input.
   std::optional<Record> next();
   // Of a record that next() gave: it is not computed after all.
+  // Where the tracks of what is read and written go; null: nowhere. Before next().
+  void trace_to(Trace* trace);
   void reject(const Record& record, std::string reason, bool failure = true);
   OrderedLines& lines() { return *lines_; }
 
   void show_progress(uint64_t tokens, uint64_t records_done);
   void flush();           // what is finished is safe on the disk
   OutputCounts finish();  // builds the output files; throws Error(kUsage) where there was no record
+  const TraceTrack& reader_track() const { return reader_track_; }
   OutputCounts counts() const { return output_->counts(); }
 
   InputFormat format() const { return reader_->format(); }
@@ -66,6 +70,8 @@ class LineJob {
   uint64_t first_ordinal_ = 0;
   uint64_t records_seen_ = 0;
   uint64_t resumed_ = 0;
+  TraceTrack reader_track_{nullptr, ""};
+  TraceTrack writer_track_{nullptr, ""};
   uint64_t bytes_resumed_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

@@ -43,10 +43,12 @@ void OrderedLines::reject(uint64_t ordinal, std::string reason, bool failure) {
 }
 
 void OrderedLines::write_ready() {
+  const TraceTrack::Time begin = track_.now();
   while (!entries_.empty() && entries_.front().ready) {
     write(entries_.front());
     entries_.pop_front();
   }
+  track_.add("spool", begin);
 }
 
 void OrderedLines::write(const Entry& entry) {

@@ -18,9 +18,10 @@ namespace quintet {
 class OrderedLines {
  public:
   // rows: where the numbers go that a record has beside its lines, or null. on_reject is called of
-  // every rejection, in order; may be empty.
-  OrderedLines(Output& lines, Output* rows, std::function<void(const Rejection&)> on_reject)
-      : lines_(lines), rows_(rows), on_reject_(std::move(on_reject)) {}
+  // every rejection, in order; may be empty. track: of what is written; outlives this.
+  OrderedLines(Output& lines, Output* rows, const TraceTrack& track,
+               std::function<void(const Rejection&)> on_reject)
+      : lines_(lines), rows_(rows), track_(track), on_reject_(std::move(on_reject)) {}
 
   // In rising order of ordinals; each is then completed or rejected, once, in any order.
   void announce(const Record& record);
@@ -47,6 +48,7 @@ class OrderedLines {
 
   Output& lines_;
   Output* rows_;
+  const TraceTrack& track_;
   std::function<void(const Rejection&)> on_reject_;
   std::deque<Entry> entries_;
   SinkCounts counts_;

@@ -45,10 +45,12 @@ void OrderedSink::complete(uint64_t ordinal, std::span<const float> rows) {
 }
 
 void OrderedSink::write_ready() {
+  const TraceTrack::Time begin = track_.now();
   while (!entries_.empty() && entries_.front().ready) {
     write(entries_.front());
     entries_.pop_front();
   }
+  track_.add("spool", begin);
 }
 
 void OrderedSink::write(Entry& entry) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/trace_track.h"
 #include "output/writer.h"
 
 namespace quintet {
@@ -45,8 +46,10 @@ class OrderedSink {
     bool drop_masked_rows = false;
     // Of every rejection, in order, on the thread that writes it; may be empty.
     std::function<void(const Rejection&)> on_reject = {};
+    Trace* trace = nullptr;  // gets a track of what is written
   };
-  OrderedSink(Output& output, Options options) : output_(output), options_(std::move(options)) {}
+  OrderedSink(Output& output, Options options)
+      : output_(output), options_(std::move(options)), track_(options_.trace, "writer") {}
 
   // In rising order of ordinals. An entry that is ready leaves at once when it is the oldest.
   void announce(Entry entry);
@@ -54,6 +57,7 @@ class OrderedSink {
   void complete(uint64_t ordinal, std::span<const float> rows);
   std::string id_of(uint64_t ordinal) const;  // of an entry still here, for messages
   SinkCounts counts() const;
+  const TraceTrack& track() const { return track_; }
 
  private:
   void write_ready();
@@ -61,6 +65,7 @@ class OrderedSink {
 
   Output& output_;
   Options options_;
+  TraceTrack track_;
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
   std::unordered_set<uint64_t> spoiled_;  // computed, and rejected for what came out

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 
 #include "output/test_folder.h"
 #include "program.h"
@@ -14,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -104,7 +107,18 @@ TEST_F(LayoutTest, StatsAndTrace) {
   const json trace = read_json(trace_path);
   const json& events = trace.is_array() ? trace : trace["traceEvents"];
   EXPECT_GE(events.size(), 6U);
-  for (const json& event : events) EXPECT_TRUE(event.contains("ph"));
+  std::map<int, std::string> tracks;
+  std::map<std::string, std::set<std::string>> stretches;  // by track
+  for (const json& event : events) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") {
+      tracks[event["tid"]] = event["args"]["name"];
+    } else if (event["ph"] == "X") {
+      stretches[tracks[event["tid"]]].insert(event["name"]);
+      EXPECT_GE(event["dur"].get<double>(), 0);
+    }
+  }
+  EXPECT_THAT(stretches["reader"], Contains("read"));
+  EXPECT_THAT(stretches["writer"], AllOf(Contains("spool"), Contains("build")));
 }
 
 TEST_F(LayoutTest, PlanForProgramsAndForPeople) {
