@@ -73,6 +73,14 @@ Entry Feeder::rejected_entry(const Record& record, std::string reason, bool fail
   return entry;
 }
 
+// Another shard's record, or one that is finished: what it did to the ids is all that counts.
+void Feeder::pass_over(const Record& record, bool may_be_rejected) {
+  if (!may_be_rejected) return;
+  const EncodingNotes notes = setup_.encoder->notes();
+  if (!setup_.encoder->encode(record).rejected.empty()) ids_.release(record.id);
+  setup_.encoder->forget_since(notes);
+}
+
 // Ids are checked over the whole input, other shards and finished records included: which of two
 // equal ids is the second one does not depend on how the work is cut.
 void Feeder::take(Record& record) {
@@ -80,17 +88,12 @@ void Feeder::take(Record& record) {
   std::string problem = record.rejected;
   bool failure = !(record.empty && options.skip_empty);
   if (problem.empty()) problem = ids_.take(record.id, failure);
-  if (record.ordinal % static_cast<uint64_t>(options.shard_count) !=
-      static_cast<uint64_t>(options.shard_index)) {
-    return;
-  }
+  if (!is_of_shard(options, record.ordinal)) return pass_over(record, problem.empty());
   ++records_seen_;
   if (record.ordinal < setup_.first_ordinal) {
     ++resumed_;
     bytes_resumed_ = bytes_read_.load();
-    if (problem.empty() && setup_.rejected_before->contains(record.ordinal))
-      ids_.release(record.id);
-    return;
+    return pass_over(record, problem.empty() && setup_.rejected_before->contains(record.ordinal));
   }
   if (!problem.empty()) {
     setup_.sink->announce(rejected_entry(record, std::move(problem), failure));
@@ -98,9 +101,12 @@ void Feeder::take(Record& record) {
   }
   EncodedRecord encoded = setup_.encoder->encode(record);
   const auto n_tokens = static_cast<int64_t>(encoded.sequence.tokens.size());
-  if (encoded.rejected.empty()) encoded.rejected = setup_.why_too_long(n_tokens);
-  if (!encoded.rejected.empty()) {
+  if (encoded.rejected.empty()) {  // the id stays taken: another machine may have room for it
+    encoded.rejected = setup_.why_too_long(n_tokens);
+  } else {
     ids_.release(record.id);
+  }
+  if (!encoded.rejected.empty()) {
     setup_.sink->announce(rejected_entry(record, std::move(encoded.rejected),
                                          !(encoded.empty && options.skip_empty)));
     return;

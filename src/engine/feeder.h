@@ -58,11 +58,14 @@ class Feeder {
 
  private:
   void take(Record& record);
+  void pass_over(const Record& record, bool may_be_rejected);
   bool share_earlier(Entry& entry, const EncodedRecord& encoded);
   bool drain();
   static Entry rejected_entry(const Record& record, std::string reason, bool failure);
 
   Setup setup_;
+  TraceTrack track_;
+  TraceTrack::Time reading_since_;
   IdBook ids_;
   Packer packer_;
   std::unordered_map<Hash128, uint64_t, TakeFirstWord> sequences_;  // -> the first such record

@@ -30,10 +30,12 @@ class GenerateJob : public GenerationJob {
   std::string kind() const override { return "generate"; }
   bool scores() const override { return false; }
   void check() override;
+  bool is_impossible(const Record& record) override;
   void compute(LineJobResult& result) override;
 
  private:
   std::optional<GenerationTask> next_task();
+  GenerationTask task_of(const Record& record, Prompt prompt);
   std::string lines_of(const GenerationResult& result) const;
   void deliver(GenerationResult result);
   void stream(Generator& generator);
@@ -45,39 +47,59 @@ class GenerateJob : public GenerationJob {
   uint64_t new_tokens_ = 0;
 };
 
+// Throws Error(kRecord) where the search cannot be made.
+GenerationTask GenerateJob::task_of(const Record& record, Prompt prompt) {
+  GenerationTask task;
+  task.ordinal = record.ordinal;
+  SearchInput input;
+  input.ordinal = record.ordinal;
+  input.prompt = prompt.tokens;
+  input.encoder_input = folder().encoder == nullptr ? prompt.tokens : prompt.source.tokens;
+  input.padded_prompt_length = prompt.padded_length;
+  input.max_positions = folder().decoder->max_positions();
+  input.vocab_size = folder().decoder->vocab_size();
+  if (!config().stop_strings.empty()) {
+    input.decode = [tokenizer = prompts().tokenizer()](std::span<const int32_t> ids) {
+      return tokenizer->decode(ids, {.skip_special_tokens = true});
+    };
+  }
+  task.search = make_search(config(), std::move(input));
+  task.source = std::move(prompt.source);
+  task.prompt = std::move(prompt.tokens);
+  return task;
+}
+
+bool GenerateJob::is_impossible(const Record& record) {
+  Prompt prompt = prompts().read(record);
+  if (!prompt.rejected.empty()) return true;
+  try {
+    task_of(record, std::move(prompt));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kRecord) throw;
+    return true;
+  }
+  return false;
+}
+
 std::optional<GenerationTask> GenerateJob::next_task() {
+  const TraceTrack::Time begin = job().reader_track().now();
   while (auto record = job().next()) {
     Prompt prompt = prompts().read(*record);
     if (!prompt.rejected.empty()) {
       job().reject(*record, std::move(prompt.rejected), !(prompt.empty && options().skip_empty));
       continue;
     }
-    GenerationTask task;
-    task.ordinal = record->ordinal;
-    SearchInput input;
-    input.ordinal = record->ordinal;
-    input.prompt = prompt.tokens;
-    input.encoder_input = folder().encoder == nullptr ? prompt.tokens : prompt.source.tokens;
-    input.padded_prompt_length = prompt.padded_length;
-    input.max_positions = folder().decoder->max_positions();
-    input.vocab_size = folder().decoder->vocab_size();
-    if (!config().stop_strings.empty()) {
-      input.decode = [tokenizer = prompts().tokenizer()](std::span<const int32_t> ids) {
-        return tokenizer->decode(ids, {.skip_special_tokens = true});
-      };
-    }
+    const size_t n_tokens = prompt.source.tokens.size() + prompt.tokens.size();
     try {
-      task.search = make_search(config(), std::move(input));
+      GenerationTask task = task_of(*record, std::move(prompt));
+      prompt_tokens_ += n_tokens;
+      ids_[record->ordinal] = record->id;
+      job().reader_track().add("read", begin, static_cast<int64_t>(n_tokens));
+      return task;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kRecord) throw;
       job().reject(*record, error.what());
-      continue;
     }
-    prompt_tokens_ += prompt.source.tokens.size() + prompt.tokens.size();
-    ids_[record->ordinal] = record->id;
-    task.source = std::move(prompt.source);
-    task.prompt = std::move(prompt.tokens);
-    return task;
   }
   return std::nullopt;
 }

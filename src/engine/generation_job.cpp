@@ -100,7 +100,14 @@ ExpectedPrompts expected_prompts(const Options& options, const GenerationFolder&
 
 // Everything that can be refused before a weight is read. False: there is nothing left to do.
 bool GenerationJob::prepare(LineJobResult& result) {
-  job_ = std::make_unique<LineJob>(options_, events_);
+  LineJob::Events events = events_;
+  events.is_impossible = [this](const Record& record) {
+    const EncodingNotes notes = prompts_->notes();
+    const bool impossible = is_impossible(record);
+    prompts_->forget_since(notes);
+    return impossible;
+  };
+  job_ = std::make_unique<LineJob>(options_, std::move(events));
   folder_ = GenerationFolder::open(options_.model);
   config_ = generation_config_of(options_, folder_);
   prompts_ = std::make_unique<PromptReader>(options_, job_->format(), folder_, config_);
@@ -120,6 +127,7 @@ bool GenerationJob::prepare(LineJobResult& result) {
     fail(ErrorKind::kMemory, "{}; {}", layout_.plan.problem, layout_.plan.advice);
   }
   if (!options_.trace.empty()) trace_ = std::make_unique<Trace>(options_.trace);
+  job_->trace_to(trace_.get());
   if (events_.on_note) {
     for (const auto& line : folder_.notes) events_.on_note(line);
   }
@@ -127,7 +135,6 @@ bool GenerationJob::prepare(LineJobResult& result) {
 }
 
 void GenerationJob::load() {
-  job_->trace_to(trace_.get());
   loaded_ = std::make_unique<LoadedGenerationModel>(folder_, layout_.maps, layout_.dtype,
                                                     OpenOptions{.threads = options_.threads});
   loaded_->reserve(layout_.pages());

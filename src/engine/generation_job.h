@@ -47,6 +47,8 @@ class GenerationJob {
   virtual bool scores() const = 0;       // no token is generated
   // Refuses what cannot be; nothing has been written or loaded yet.
   virtual void check() = 0;
+  // Whether a record would be rejected for what stands in it.
+  virtual bool is_impossible(const Record& record) = 0;
   // Takes records from job() until there are none or stop(), and completes each of them.
   virtual void compute(LineJobResult& result) = 0;
 

@@ -133,6 +133,7 @@ ordered_json common_identity(const Options& options, const Checkpoint& checkpoin
   run["max-tokens"] = options.max_tokens;
   run["skip-empty"] = options.skip_empty;
   run["on-duplicate"] = name_of(options.on_duplicate);
+  run["shard"] = fmt::format("{}/{}", options.shard_index + 1, options.shard_count);
   return run;
 }
 
@@ -141,7 +142,6 @@ ordered_json common_identity(const Options& options, const Checkpoint& checkpoin
 std::string run_identity(const Options& options, const Checkpoint& checkpoint,
                          const std::string& reading, DType dtype) {
   ordered_json run = common_identity(options, checkpoint, reading, dtype);
-  run["shard"] = fmt::format("{}/{}", options.shard_index + 1, options.shard_count);
   run["pool"] = name_of(options.pool);
   run["normalize"] = options.normalize;
   run["masked-rows"] = options.drop_masked_rows ? "drop" : "zero";

@@ -98,14 +98,18 @@ void LineJob::pass_over(const Record& record, bool may_be_rejected) {
 std::optional<Record> LineJob::next() {
   Record record;
   while (reader_->next(record)) {
-    ++records_seen_;
     std::string problem = record.rejected;
     bool failure = !(record.empty && options_.skip_empty);
     if (problem.empty()) problem = ids_->take(record.id, failure);
+    if (!is_of_shard(options_, record.ordinal)) {
+      pass_over(record, problem.empty());
+      continue;
+    }
+    ++records_seen_;
     if (record.ordinal < first_ordinal_) {
       ++resumed_;
       bytes_resumed_ = reader_->bytes_read();
-      if (problem.empty() && rejected_before_.contains(record.ordinal)) ids_->release(record.id);
+      pass_over(record, problem.empty() && rejected_before_.contains(record.ordinal));
       continue;
     }
     lines_->announce(record);

@@ -174,7 +174,7 @@ const auto kTable = std::to_array<OptionSpec>({
                                                  {"first", OnDuplicate::kFirst}}});
      }},
     {"shard", "I/N", "1/1", "only the I-th of N parts of the input; quintet merge joins them",
-     kEmbed, false, set_shard},
+     kJobs, false, set_shard},
     {"lengths", "LIST", "300", "token counts to plan for, where there is no --input", kPlan, false,
      set_lengths},
 

@@ -74,6 +74,12 @@ struct Options {
   bool verbose = false;
 };
 
+// Every shard_count-th record belongs to a shard.
+inline bool is_of_shard(const Options& options, uint64_t ordinal) {
+  return ordinal % static_cast<uint64_t>(options.shard_count) ==
+         static_cast<uint64_t>(options.shard_index);
+}
+
 // Which commands know an option; a bit each.
 enum Command : unsigned {
   kEmbed = 1,

@@ -37,6 +37,9 @@ class ScoreJob : public GenerationJob {
   std::string kind() const override { return "score"; }
   bool scores() const override { return true; }
   void check() override { read_choices(); }
+  bool is_impossible(const Record& record) override {
+    return !prompts().read_scored(record, with_choices()).rejected.empty();
+  }
   void compute(LineJobResult& result) override;
 
  private:
@@ -87,20 +90,26 @@ void ScoreJob::read_choices() {
 
 // The next record that can be computed to read_; false at the end of the input.
 bool ScoreJob::read_next() {
+  const TraceTrack::Time begin = job().reader_track().now();
   while (!read_) {
     auto record = job().next();
     if (!record) return false;
     ScoredPrompt prompt = prompts().read_scored(*record, with_choices());
     if (prompt.rejected.empty() && prompt.item.cross_pages() > pages_per_slot_) {
-      prompt.rejected = fmt::format(
-          "{} encoder tokens do not fit into the caches, which were laid out for {}; a wider "
-          "--max-memory or --tokens-per-batch makes room",
-          prompt.item.source.tokens.size(), pages_per_slot_ * kPageTokens);
+      // The id stays taken: another layout may have room for it.
+      job().lines().reject(
+          record->ordinal,
+          fmt::format("{} encoder tokens do not fit into the caches, which were laid out for {}; a "
+                      "wider --max-memory or --tokens-per-batch makes room",
+                      prompt.item.source.tokens.size(), pages_per_slot_ * kPageTokens));
+      continue;
     }
     if (!prompt.rejected.empty()) {
       job().reject(*record, std::move(prompt.rejected), !(prompt.empty && options().skip_empty));
       continue;
     }
+    job().reader_track().add("read", begin,
+                             static_cast<int64_t>(prompt.item.decoder.tokens.size()));
     read_.emplace(std::move(*record), std::move(prompt));
   }
   return true;

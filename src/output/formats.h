@@ -31,7 +31,7 @@ struct Format {
   // belong to `path` by suffixes of their own (side_files).
   void (*write)(const Spool& spool, const OutputOptions& options,
                 const std::filesystem::path& path);
-  FileShape (*inspect)(const std::filesystem::path& path);  // null: not read back
+  FileShape (*inspect)(const std::filesystem::path& path);
   void (*read)(const std::filesystem::path& path, const RecordSink& sink);
   std::vector<std::string_view> side_files;  // suffixes of files that go with `path`
 };
@@ -63,6 +63,10 @@ void read_jsonl(const std::filesystem::path& path, const RecordSink& sink);
 
 void write_lines(const Spool& spool, const OutputOptions& options,
                  const std::filesystem::path& path);
+FileShape inspect_lines(const std::filesystem::path& path);
+void read_lines(const std::filesystem::path& path, const RecordSink& sink);
+// Whether a .jsonl file begins with a line that is not of an embedding.
+bool begins_with_lines(const std::filesystem::path& path);
 // One line, newline included: {"id": ..., "embedding": [...]}.
 std::string jsonl_line(std::string_view id, const SpoolShape& shape, uint64_t n_rows,
                        const std::byte* values);

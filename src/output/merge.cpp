@@ -1,4 +1,6 @@
-// Joins the files of several runs over parts of one input.
+// Joins the files of several runs over parts of one input. A .jsonl file holds embeddings or the
+// lines of another job; which, its first line tells.
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -132,10 +134,10 @@ OutputCounts merge_outputs(const std::vector<std::filesystem::path>& inputs,
                            const std::filesystem::path& output, Existing existing) {
   if (inputs.empty()) fail(ErrorKind::kUsage, "merge: no files to merge");
   if (existing == Existing::kResume) fail(ErrorKind::kUsage, "merge: starts anew, no --resume");
-  const Format& format = format_of(output_format_of(output));
+  const OutputFormat named = output_format_of(output);
   for (const auto& input : inputs) {
-    if (input == "-" || output_format_of(input) != format.format) {
-      fail(ErrorKind::kUsage, "{}: is not {} as {} is", input.string(), format.name,
+    if (input == "-" || output_format_of(input) != named) {
+      fail(ErrorKind::kUsage, "{}: is not {} as {} is", input.string(), format_of(named).name,
            output.string());
     }
     if (!std::filesystem::is_regular_file(input)) {
@@ -149,6 +151,9 @@ OutputCounts merge_outputs(const std::vector<std::filesystem::path>& inputs,
       fail(ErrorKind::kUsage, "{}: is both an input and the output", input.string());
     }
   }
+  const bool lines =
+      named == OutputFormat::kJsonl && std::ranges::any_of(inputs, begins_with_lines);
+  const Format& format = lines ? format_of(OutputFormat::kLines) : format_of(named);
   const auto spool_path = with_suffix(output, kSpoolSuffix);
   if (existing == Existing::kRefuse) {
     for (const auto& path : {output, spool_path}) {

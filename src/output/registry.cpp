@@ -19,7 +19,7 @@ const std::vector<Format>& formats() {
        read_safetensors,
        {}},
       {OutputFormat::kJsonl, "jsonl", {".jsonl"}, write_jsonl, inspect_jsonl, read_jsonl, {}},
-      {OutputFormat::kLines, "lines", {}, write_lines, nullptr, nullptr, {}},
+      {OutputFormat::kLines, "lines", {}, write_lines, inspect_lines, read_lines, {}},
   };
   return kFormats;
 }

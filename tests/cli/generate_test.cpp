@@ -160,32 +160,80 @@ TEST_F(Generate, RejectsByNameAndGoesOn) {
   EXPECT_THAT(rejects, Contains(Pair("long", HasSubstr("48"))));
 }
 
+// Killed three times, each time with more records finished; what is finished is not done again.
 TEST_F(Generate, ResumesToTheSameFile) {
+  constexpr int kRecords = 600;
   std::string input;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < kRecords; ++i) {
     input += json{{"id", i}, {"input_ids", {2 + i % 20, 3 + i % 7}}}.dump() + "\n";
   }
-  const std::vector<std::string> options = {"--max-new-tokens", "20"};
-  ASSERT_EQ(run("generate", "gpt2", input, options).code, 0);
-  const std::string expected = read_file(output_);
-  output_ = folder_ / "killed.jsonl";
-  const std::filesystem::path spool = folder_ / "killed.jsonl.spool";
-  for (int kills = 0; kills < 3; ++kills) {
-    const std::uintmax_t enough = 4000 * static_cast<std::uintmax_t>(kills + 1);
-    RunSettings settings;
-    settings.signal_now = [&] {
-      std::error_code none;
-      const auto size = std::filesystem::file_size(spool, none);
-      return !none && size > enough ? SIGKILL : 0;
-    };
-    run("generate", "gpt2", input, {"--max-new-tokens", "20", "--resume"}, settings);
+  const std::filesystem::path stats = folder_ / "stats.json";
+  for (const std::string beams : {"1", "3"}) {
+    const std::vector<std::string> options = {
+        "--max-new-tokens", "20", "--num-beams", beams,
+        "--batch-size",     "6",  "--stats",     stats.string()};
+    output_ = folder_ / ("whole" + beams + ".jsonl");
+    ASSERT_EQ(run("generate", "gpt2", input, options).code, 0);
+    const std::string expected = read_file(output_);
+    output_ = folder_ / ("killed" + beams + ".jsonl");
+    const std::filesystem::path spool = output_.string() + ".spool";
+    std::vector<std::string> resume = options;
+    resume.push_back("--resume");
+    for (int kills = 1; kills <= 3; ++kills) {
+      RunSettings settings;
+      settings.signal_now = [&] {
+        std::error_code none;
+        const auto size = std::filesystem::file_size(spool, none);
+        return !none && size > expected.size() * static_cast<size_t>(kills) / 5 ? SIGKILL : 0;
+      };
+      ASSERT_EQ(run("generate", "gpt2", input, resume, settings).signal, SIGKILL);
+      ASSERT_TRUE(std::filesystem::exists(spool));
+    }
+    EXPECT_EQ(run("generate", "gpt2", input, resume).code, 0);
+    EXPECT_TRUE(read_file(output_) == expected) << "beams: " << beams;
+    const json told = read_json(stats);
+    EXPECT_GT(told["resumed"], kRecords / 10);
+    EXPECT_LT(told["resumed"], kRecords);
+    EXPECT_EQ(told["resumed"].get<int>() + told["records"].get<int>(), kRecords);
+    // Other options would make other lines.
+    resume[1] = "21";
+    const Outcome other = run("generate", "gpt2", input, resume);
+    EXPECT_EQ(other.code, 2);
+    EXPECT_THAT(other.err, HasSubstr("max_new_tokens"));
   }
-  EXPECT_EQ(run("generate", "gpt2", input, {"--max-new-tokens", "20", "--resume"}).code, 0);
-  EXPECT_EQ(read_file(output_), expected);
-  // Other options would make other lines.
-  const Outcome other = run("generate", "gpt2", input, {"--max-new-tokens", "21", "--resume"});
-  EXPECT_EQ(other.code, 2);
-  EXPECT_THAT(other.err, HasSubstr("max_new_tokens"));
+}
+
+// Parts of one input name every record once, and join to what one run says of it.
+TEST_F(Generate, ShardsJoinToTheWhole) {
+  std::string input;
+  for (int i = 0; i < 9; ++i) {
+    input += json{{"id", i % 4}, {"input_ids", {i % 4 == 1 && i < 4 ? 99 : 2 + i}}}.dump() + "\n";
+  }
+  for (const std::string command : {"generate", "score"}) {
+    std::vector<std::string> options = {"--overwrite", "--on-duplicate", "rename"};
+    if (command == "generate") {
+      options.insert(options.end(),
+                     {"--max-new-tokens", "4", "--num-beams", "2", "--num-return-sequences", "2"});
+    }
+    output_ = folder_ / "whole.jsonl";
+    EXPECT_EQ(run(command, "gpt2", input, options).code, 1);
+    std::vector<std::string> merge = {"merge", "--overwrite", "--output",
+                                      (folder_ / "joined.jsonl").string()};
+    for (const std::string i : {"1", "2", "3"}) {
+      std::vector<std::string> part = options;
+      part.insert(part.end(), {"--shard", i + "/3"});
+      output_ = folder_ / ("part" + i + ".jsonl");
+      const Outcome outcome = run(command, "gpt2", input, part);
+      EXPECT_EQ(outcome.code, i == "2" ? 1 : 0) << outcome.err;
+      merge.push_back(output_.string());
+    }
+    const Outcome joined = run_quintet(merge);
+    EXPECT_EQ(joined.code, 1) << joined.err;
+    EXPECT_THAT(sorted_lines(read_file(folder_ / "joined.jsonl")),
+                testing::ContainerEq(sorted_lines(read_file(folder_ / "whole.jsonl"))));
+    EXPECT_EQ(read_file(folder_ / "joined.jsonl.rejects.jsonl"),
+              read_file(folder_ / "whole.jsonl.rejects.jsonl"));
+  }
 }
 
 TEST_F(Generate, OptionsThatCannotBe) {
@@ -222,6 +270,33 @@ TEST_F(Generate, WhatNeedsATokenizerIsRefusedWithoutOne) {
                            "--output", "-"})
                   .err,
               HasSubstr("decoder"));
+}
+
+// Records with ids go on.
+TEST_F(Generate, TextsWithoutATokenizerAreRejected) {
+  for (const std::string model : {"gpt2", "t5"}) {
+    for (const std::string command : {"generate", "score"}) {
+      const Outcome outcome = run(command, model,
+                                  "{\"id\": \"text\", \"text\": \"hello\"}\n"
+                                  "{\"id\": \"pair\", \"text\": \"\", \"target\": \"hello\"}\n"
+                                  "{\"id\": \"ids\", \"input_ids\": [3, 4]}\n",
+                                  {"--overwrite"});
+      EXPECT_EQ(outcome.code, 1) << outcome.err;
+      ASSERT_EQ(lines().size(), 1U) << model << " " << command;
+      EXPECT_EQ(lines()[0]["id"], "ids");
+      EXPECT_THAT(read_rejects(output_),
+                  ElementsAre(Pair("pair", HasSubstr("no tokenizer")),
+                              Pair("text", AllOf(HasSubstr("no tokenizer.json"),
+                                                 HasSubstr("give input_ids")))));
+    }
+  }
+  write_file(folder_ / "in.txt", "hello\n");  // none of these could have ids
+  const Outcome refused =
+      run_quintet({"generate", "--model", decoder_fixture("gpt2").string(), "--input",
+                   (folder_ / "in.txt").string(), "--output", (folder_ / "x.jsonl").string()});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("no tokenizer.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "x.jsonl"));
 }
 
 TEST_F(Generate, PlanTellsCachesBeforehand) {

@@ -187,5 +187,46 @@ TEST_F(Outputs, ShardsJoinToTheWhole) {
   EXPECT_EQ(run_quintet(merge).code, 2);
 }
 
+// Ids that come twice, in one part or in several, before and behind records that cannot be
+// computed: every record is named by one part, and together they say what one run says.
+TEST_F(Outputs, ShardsJoinToTheWholeWithDuplicatesAndRejects) {
+  write_file(input_,
+             ">x\nM*K\n>x\nMKV\n>a\nMK\n>empty\n\n>a\nML\n>x\nMM\n>a_2\nMA\n>y/z\nMKV\n"
+             ">y.z\nMW\n>empty\nMG\n>a\nM*\n>a\nMC*C\n>x\nMD\n>late\nM**M\n>late\nMKVL\n");
+  constexpr size_t kRecords = 15;
+  for (const std::string on_duplicate : {"reject", "rename", "first"}) {
+    for (const std::string ending : {".jsonl", ".h5"}) {
+      const std::string whole = "whole" + ending;
+      const std::vector<std::string> options = {"--on-duplicate", on_duplicate, "--overwrite"};
+      EXPECT_EQ(run(whole, options).code, 1);
+      for (const size_t n : {2U, 3U, 20U}) {
+        std::vector<std::string> merge{"merge", "--overwrite", "--output",
+                                       (folder_ / ("joined" + ending)).string()};
+        for (size_t i = 1; i <= n; ++i) {
+          std::vector<std::string> part = options;
+          part.insert(part.end(), {"--shard", std::to_string(i) + "/" + std::to_string(n)});
+          const std::string name = "part" + std::to_string(i) + ending;
+          EXPECT_NE(run(name, part).code, 2);
+          merge.push_back((folder_ / name).string());
+        }
+        const Outcome joined = run_quintet(merge);
+        EXPECT_EQ(joined.code, 1) << joined.err;
+        EXPECT_THAT(joined.err, HasSubstr("rejected"));
+        const auto rejects =
+            sorted_lines(read_file(folder_ / ("joined" + ending + ".rejects.jsonl")));
+        EXPECT_EQ(rejects, sorted_lines(read_file(folder_ / (whole + ".rejects.jsonl"))));
+        if (ending == ".h5") {
+          EXPECT_EQ(Hdf5Reader(folder_ / "joined.h5").names(), Hdf5Reader(folder_ / whole).names());
+        } else {
+          const Arrays arrays = read_jsonl_arrays(read_file(folder_ / "joined.jsonl"));
+          EXPECT_EQ(arrays, read_jsonl_arrays(read_file(folder_ / whole)));
+          EXPECT_EQ(arrays.size() + rejects.size(), kRecords);
+          EXPECT_TRUE(arrays.contains("x"));  // the first x cannot be computed, the second can
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quintet

@@ -91,6 +91,14 @@ Arrays read_safetensors_arrays(const std::filesystem::path& path) {
   return arrays;
 }
 
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
 std::map<std::string, std::string> read_rejects(const std::filesystem::path& output) {
   std::map<std::string, std::string> rejects;
   for (const auto& line : json_lines(read_file(output.string() + ".rejects.jsonl"))) {

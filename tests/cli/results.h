@@ -28,6 +28,8 @@ Arrays read_jsonl_arrays(const std::string& text);
 Arrays read_safetensors_arrays(const std::filesystem::path& path);
 std::vector<nlohmann::json> json_lines(const std::string& text);
 nlohmann::json read_json(const std::filesystem::path& path);
+// The lines of a text, in an order that does not depend on theirs.
+std::vector<std::string> sorted_lines(const std::string& text);
 // The reason of every rejected record, by id.
 std::map<std::string, std::string> read_rejects(const std::filesystem::path& output);
 
