@@ -1,10 +1,8 @@
 #include "commands.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -22,22 +20,10 @@
 #include "placement/svg.h"
 #include "progress.h"
 #include "say.h"
+#include "stop_signals.h"
 
 namespace quintet {
 namespace {
-
-std::atomic<bool> stop_asked = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// The first signal asks for a clean stop, the second ends the program: what is in the spool is
-// safe.
-void on_signal(int signal) {
-  static constexpr char kMessage[] =
-      "\nquintet: stopping after the micro-batch under way; the same signal again stops at once\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
-  stop_asked = true;
-  std::signal(signal, SIG_DFL);
-}
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -98,10 +84,8 @@ void print_summary(const Options& options, const EmbedResult& result) {
 }  // namespace
 
 int command_embed(const Options& options, const Invocation& invocation) {
-  if (options.input != "-") {  // a stream may keep us waiting, and cannot be resumed
-    std::signal(SIGINT, on_signal);
-    std::signal(SIGTERM, on_signal);
-  }
+  // A stream may keep us waiting, and cannot be resumed.
+  const StopSignals stop(options.input != "-");
   ProgressBar bar(options.quiet, "tokens");
   EmbedEvents events;
   if (!options.quiet) {
@@ -117,7 +101,7 @@ int command_embed(const Options& options, const Invocation& invocation) {
                             rejection.reason));
     };
   }
-  const EmbedResult result = run_embed(options, events, stop_asked, invocation.started);
+  const EmbedResult result = run_embed(options, events, stop.asked(), invocation.started);
   bar.clear();
   if (!options.stats.empty()) write_file(options.stats, stats_json(result));
   if (!options.quiet) print_summary(options, result);
@@ -158,10 +142,7 @@ using LineCommand = LineJobResult (*)(const Options&, const GenerateEvents&,
 
 int run_line_command(LineCommand run, const Options& options, const Invocation& invocation,
                      const char* unit) {
-  if (options.input != "-") {
-    std::signal(SIGINT, on_signal);
-    std::signal(SIGTERM, on_signal);
-  }
+  const StopSignals stop(options.input != "-");
   ProgressBar bar(options.quiet || options.stream, "tokens");
   GenerateEvents events;
   if (!options.quiet && !options.stream) {
@@ -178,7 +159,7 @@ int run_line_command(LineCommand run, const Options& options, const Invocation& 
     };
   }
   if (options.stream) events.on_text = [](const std::string& text) { print(text); };
-  const LineJobResult result = run(options, events, stop_asked, invocation.started);
+  const LineJobResult result = run(options, events, stop.asked(), invocation.started);
   bar.clear();
   if (!options.stats.empty()) write_file(options.stats, stats_json(result));
   if (!options.quiet) print_summary(options, result, unit);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <random>
 
@@ -94,6 +95,33 @@ TEST_F(Resume, AfterSignals) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / output));
     std::filesystem::remove(folder_ / "whole.safetensors");
     expect_resumes(output);
+  }
+}
+
+// Of a record that takes many minutes, which the signal does not wait for.
+TEST_F(Resume, AfterASignalInALongMicroBatch) {
+  write_file(input_, ">a\nMKV\n>b\nMKL\n>long\n" + std::string(200'000, 'M') + "\n");
+  using Clock = std::chrono::steady_clock;
+  for (const std::string more : {"--overwrite", "--resume"}) {
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point ready;
+    Clock::time_point sent;
+    const auto spool = folder_ / "out.safetensors.spool";
+    RunSettings settings;
+    settings.signal_now = [&] {  // two records stand in it, the third is under way
+      std::error_code none;
+      const auto size = std::filesystem::file_size(spool, none);
+      if (Clock::now() - begin > std::chrono::minutes(2)) return SIGKILL;
+      if (none || size < 6 * 64 * sizeof(float)) return 0;
+      if (ready == Clock::time_point{}) ready = Clock::now();
+      sent = Clock::now();
+      return sent - ready > std::chrono::seconds(2) ? SIGINT : 0;
+    };
+    const Outcome stopped = run("out.safetensors", {more}, settings);
+    EXPECT_LT(Clock::now() - sent, std::chrono::seconds(20));
+    EXPECT_EQ(stopped.code, 130) << stopped.err;
+    EXPECT_THAT(stopped.err, AllOf(HasSubstr("interrupted"), HasSubstr("--resume")));
+    EXPECT_GE(std::filesystem::file_size(spool), 6 * 64 * sizeof(float));
   }
 }
 
