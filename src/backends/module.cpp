@@ -125,7 +125,7 @@ class Module {
                  ? "no such device"
                  : fmt::format("status {} and no reason", static_cast<int32_t>(status));
     }
-    if (!text.starts_with(what)) text = fmt::format("{}: {}", what, text);
+    if (text.find(what) == std::string::npos) text = fmt::format("{}: {}", what, text);
     fail(kind, "{} (backend module {})", text, file_.string());
   }
 
