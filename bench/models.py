@@ -14,10 +14,12 @@ from transformers import T5Config, T5EncoderModel, T5ForConditionalGeneration
 import harness
 
 SMALL = dict(vocab_size=32128, d_model=512, d_kv=64, num_heads=8, d_ff=2048, num_layers=6)
+DEEP = dict(vocab_size=128, d_model=512, d_kv=64, num_heads=8, d_ff=1024, num_layers=24)
 PROTT5 = dict(vocab_size=128, d_model=1024, d_kv=128, num_heads=32, d_ff=16384, num_layers=6)
 MODELS = {
     "t5-small-enc": SMALL,  # T5-small's encoder, whole
     "prott5-6L": PROTT5,  # ProtT5-XL's encoder, 6 of its 24 blocks
+    "t5-24L": DEEP,  # small, and as deep as the large ones: many ways to share it out
     "prott5-1L": {**PROTT5, "num_layers": 1},  # one block: memory of long sequences elsewhere
 }
 T5_BASE = dict(vocab_size=32128, d_model=768, d_ff=2048, d_kv=64, num_heads=12, num_layers=12)

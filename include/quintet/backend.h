@@ -37,7 +37,8 @@ struct QuintetDeviceFacts {
       memory_pool[64];  // devices of one pool share their memory; "host": the main memory; "": none
   uint64_t total_bytes;
   uint64_t free_bytes;
-  int32_t n_units;  // compute units
+  int32_t n_units;       // compute units
+  int32_t asynchronous;  // 1: Device::asynchronous(), so two micro-batches are under way at a time
 };
 
 struct QuintetOpenOptions {

@@ -22,6 +22,8 @@ struct DeviceInfo {
   std::string memory_pool;
   // What its speed depends on, for the calibration cache: model, number and kind of its cores.
   std::string hardware;
+  // Takes the next micro-batch while it computes one, and has memory for both.
+  bool asynchronous = false;
 };
 
 // Loads a backend module from a file; its devices can then be named. Returns the kind ("mydev").

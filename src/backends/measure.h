@@ -7,8 +7,9 @@
 
 namespace quintet {
 
-// Takes about 150 ms and 40 MiB of the device, all given back; on a thread of its own. The fastest
-// of several runs counts, so that a busy machine spoils little.
+// Takes about 200 ms (a device of less than 2 GFLOP/s: more, but far below 2 s; one that builds
+// kernels first: what that takes beside) and 50 MiB of the device, all given back; on a thread of
+// its own. The fastest of several runs counts, so that a busy machine spoils little.
 DeviceSpeed measure_device(Device& device);
 
 }  // namespace quintet

@@ -89,7 +89,8 @@ class Module {
                          .free_bytes = std::min(facts.free_bytes, facts.total_bytes),
                          .n_cores = std::max(0, facts.n_units),
                          .memory_pool = text_of(facts.memory_pool),
-                         .hardware = text_of(facts.hardware)});
+                         .hardware = text_of(facts.hardware),
+                         .asynchronous = facts.asynchronous != 0});
       if (!is_device_name(devices.back().name, prefixes_)) {
         broken("found {} but calls the device '{}'", name, devices.back().name);
       }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 
 #include "backends/measure.h"
@@ -127,9 +128,14 @@ TEST(Registry, MissingModulesAreSoughtWhereTheErrorSays) {
       AllOf(HasSubstr("libquintet_nothing.so"), HasSubstr("--backend"), HasSubstr("lib/quintet")));
 }
 
-TEST(Measure, GivesSpeedsAndAllMemoryBack) {
-  const auto device = open_device(first_core_device());
+class Measure : public testing::TestWithParam<const char*> {};
+
+TEST_P(Measure, GivesSpeedsSoonAndAllMemoryBack) {
+  const auto device = open_device(GetParam());
+  const auto begin = std::chrono::steady_clock::now();
   const DeviceSpeed speed = measure_device(*device);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(took.count(), 10);  // 2 s on an idle machine
   for (const double value : {speed.float32_flops, speed.bfloat16_flops, speed.float16_flops,
                              speed.attention_flops, speed.bytes_per_second}) {
     EXPECT_GT(value, 1e6);
@@ -137,6 +143,8 @@ TEST(Measure, GivesSpeedsAndAllMemoryBack) {
   }
   EXPECT_EQ(device->memory().used, 0U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, Measure, testing::Values("cpu:0", "reference:0"));
 
 }  // namespace
 }  // namespace quintet

@@ -47,6 +47,7 @@ DeviceSpec spec_of(const std::string& name, const Options& options, const Memory
     }
   }
   DeviceSpec spec = device_spec(name, speed, dtype, bytes);
+  spec.asynchronous = info.asynchronous;
   spec.memory_pool = info.memory_pool;
   spec.pool_bytes = static_cast<int64_t>(info.free_bytes);
   return spec;

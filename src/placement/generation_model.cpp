@@ -205,17 +205,18 @@ int64_t GenerationModel::decoder_weights(const BlockSpan& blocks) const {
   return decoder_bytes_.weights(blocks.first, blocks.last);
 }
 
-DeviceBytes GenerationModel::bytes(const JointRun& run) const {
+DeviceBytes GenerationModel::bytes(size_t device, const JointRun& run) const {
   DeviceBytes bytes;
   bytes.weights = encoder_weights(run.encoder) + decoder_weights(run.decoder);
   bytes.caches =
       decoder_bytes_.caches(self_pages_ + cross_pages_, run.decoder.first, run.decoder.last);
   if (!run.encoder.empty()) {
-    bytes.activations += encoder_->activation_bytes(run.encoder.first, run.encoder.last);
+    bytes.activations += encoder_->activation_bytes(device, run.encoder.first, run.encoder.last);
     if (run.encoder.last == n_encoder()) bytes.activations += encoded_bytes_;
   }
   if (!run.decoder.empty()) {
-    bytes.activations += decoder_bytes_.activations(peak_, run.decoder.first, run.decoder.last);
+    bytes.activations += decoder_bytes_.activations(peak_, run.decoder.first, run.decoder.last,
+                                                    devices_[device].asynchronous);
     bytes.activations += source_bytes_;
     if (run.decoder.last == n_decoder()) bytes.activations += logits_bytes_;
   }

@@ -49,9 +49,9 @@ class GenerationModel {
   }
   int64_t encoder_weights(const BlockSpan& blocks) const;
   int64_t decoder_weights(const BlockSpan& blocks) const;
-  DeviceBytes bytes(const JointRun& run) const;
+  DeviceBytes bytes(size_t device, const JointRun& run) const;
   int64_t needed_bytes(size_t device, const JointRun& run) const {
-    return bytes(run).all() + devices_[device].fixed_bytes;
+    return bytes(device, run).all() + devices_[device].fixed_bytes;
   }
   // Records that the ring finishes, the slowest device and all decoder stages together taking so
   // long for one: with few records some groups are empty, and a group is on one device at a time.

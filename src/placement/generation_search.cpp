@@ -48,7 +48,7 @@ void add_stage(StackPlan& stack, const std::string& device, const BlockSpan& blo
 
 void add_device(GenerationPlan& plan, const GenerationModel& model, const DeviceSpec& spec,
                 size_t d, const JointRun& run) {
-  const DeviceBytes bytes = model.bytes(run);
+  const DeviceBytes bytes = model.bytes(d, run);
   DevicePlan device;
   device.device = spec.name;
   device.weight_bytes = bytes.weights;

@@ -21,7 +21,7 @@ std::vector<PoolUse> full_pools(const std::vector<DeviceUse>& uses,
     pool.name = device.memory_pool;
     pool.used += use.bytes;
     pool.fixed = std::max(pool.fixed, use.fixed);
-    pool.available = device.pool_bytes;
+    pool.available = std::max(pool.available, device.pool_bytes);
     pool.devices.push_back(use.device);
   }
   std::vector<PoolUse> full;

@@ -59,7 +59,7 @@ Plan plan_of_runs(const std::vector<BlockRun>& runs, const StageModel& model,
     stage.first_block = run.first;
     stage.last_block = run.last;
     stage.weight_bytes = model.weight_bytes(run.first, run.last);
-    stage.activation_bytes = model.activation_bytes(run.first, run.last);
+    stage.activation_bytes = model.activation_bytes(run.device, run.first, run.last);
     stage.fixed_bytes = device.fixed_bytes;
     stage.memory_bytes = device.memory_bytes;
     stage.seconds_per_token = model.seconds_per_token(run.device, run.first, run.last);
@@ -90,22 +90,36 @@ std::optional<Plan> best_fitting(const StageModel& model, const std::vector<Devi
   return plan_of_runs(split.runs, model, devices);
 }
 
-// Where a pool is too small for the fastest split: fewer devices (each keeps activations of its
-// own), or an equal share of the pool for each of its devices, whichever fits and is faster.
+// What plans are compared by. Devices that work on host memory help one another while a line of
+// them fills and drains; an asynchronous device does not.
+double worth(const Plan& plan, const std::vector<DeviceSpec>& devices) {
+  const bool idles = std::ranges::any_of(plan.stages, [&](const StagePlan& stage) {
+    return devices[device_index(devices, stage.device)].asynchronous;
+  });
+  return idles ? plan.tokens_per_second : plan.tokens_per_second / plan.fill;
+}
+
+// A further device must promise so much: its link, and the work that it makes for the host beside
+// devices that compute there, are not in the plan.
+constexpr double kFurtherDevice = 1.03;
+
+// The fewest devices that come close to the fastest split. Where a pool is too small for a split,
+// fewer devices may fit (each keeps activations of its own), or an equal share of the pool for each
+// of its devices.
 std::optional<Plan> best_within_pools(const StageModel& model,
                                       const std::vector<DeviceSpec>& devices) {
   const std::vector<int64_t> unlimited(devices.size(), std::numeric_limits<int64_t>::max());
   std::optional<Plan> best;
   const auto consider = [&](std::optional<Plan> plan) {
     if (!plan || !plan->fits) return;
-    if (!best || plan->tokens_per_second > best->tokens_per_second) best = std::move(plan);
+    if (!best || worth(*plan, devices) > kFurtherDevice * worth(*best, devices)) {
+      best = std::move(plan);
+    }
   };
-  consider(best_fitting(model, devices, devices.size(), unlimited));
-  if (best) return best;
-  consider(best_fitting(model, devices, devices.size(), equal_pool_shares(devices)));
-  for (size_t limit = devices.size() - 1; limit > 0; --limit) {
+  for (size_t limit = 1; limit <= devices.size(); ++limit) {
     consider(best_fitting(model, devices, limit, unlimited));
   }
+  consider(best_fitting(model, devices, devices.size(), equal_pool_shares(devices)));
   return best;
 }
 

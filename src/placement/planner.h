@@ -19,10 +19,11 @@ struct DeviceSpec {
   double flops_per_second = 0;            // of matrix products in the dtype planned for
   double attention_flops_per_second = 0;  // of attention
   double bytes_per_second = 0;            // of streaming weights; 0: no bound
+  bool asynchronous = false;              // has one micro-batch more under way
   int64_t memory_bytes = 0;               // what the plan may use
   int64_t fixed_bytes = 0;                // of that, taken by the process itself
   std::string memory_pool;                // devices of one pool also share pool_bytes; "": none
-  int64_t pool_bytes = 0;
+  int64_t pool_bytes = 0;                 //   as this device sees it; the largest counts
 };
 
 DeviceSpec device_spec(std::string name, const DeviceSpeed& speed, DType dtype,
@@ -77,8 +78,8 @@ struct Plan {
 };
 
 // The best split ("auto"). The devices are used in the order given, each at most once; those that
-// cannot hold a block or would only slow the line down stay unused. Throws Error(kUsage) without
-// devices or blocks; what does not fit is said in the plan.
+// cannot hold a block, or would slow the line down or hardly make it faster, stay unused. Throws
+// Error(kUsage) without devices or blocks; what does not fit is said in the plan.
 Plan plan_stages(const StackCost& cost, const std::vector<DeviceSpec>& devices,
                  const LengthProfile& profile, const PlanContext& context = {});
 

@@ -146,6 +146,43 @@ TEST(Planner, BytesAreCounted) {
             700 * 1024 + 128 * 4096 + 700 * (64 + 16) + 2 * 700 * 256 * 4);
 }
 
+// The hidden states of one more micro-batch, in every dtype float32.
+TEST(Planner, AnAsynchronousDeviceHasTwoMicroBatchesUnderWay) {
+  const auto profile = lengths({300, 700});
+  std::vector<DeviceSpec> devices = {device("a", 1, 1000 * kMiB), device("b", 1, 1000 * kMiB)};
+  const DeviceMap map = {{"a", {0}}, {"b", {1, 2}}};
+  const Plan before = evaluate_map(stack(3), map, devices, profile);
+  devices[0].asynchronous = true;
+  const Plan plan = evaluate_map(stack(3), map, devices, profile);
+  EXPECT_EQ(plan.stages[0].activation_bytes,
+            before.stages[0].activation_bytes + int64_t{700} * 256 * 4);
+  EXPECT_EQ(plan.stages[1].activation_bytes, before.stages[1].activation_bytes);
+  EXPECT_EQ(plan.stages[0].weight_bytes, before.stages[0].weight_bytes);
+}
+
+// One of 24 blocks on a device 23.5 times slower makes the line 24 / 23.5 times faster on paper,
+// two on one 10 times slower 24 / 22 times.
+TEST(Planner, ADeviceThatHardlyHelpsIsLeftOut) {
+  const DeviceSpec fast = device("fast", 100, 1000 * kMiB);
+  const auto beside = [&](double gigaflops) {
+    return plan_stages(stack(24), {fast, device("slow", gigaflops, 1000 * kMiB)}, lengths({300}));
+  };
+  EXPECT_EQ(beside(100 / 23.5).stages.size(), 1U);
+  EXPECT_EQ(beside(10).stages.size(), 2U);
+}
+
+// A single micro-batch passes two devices no sooner than one. CPU devices help each other with it.
+TEST(Planner, FillingTheLineCountsWhereADeviceIsAsynchronous) {
+  std::vector<DeviceSpec> devices = {device("a", 90, 1000 * kMiB), device("b", 90, 1000 * kMiB)};
+  const auto stages = [&](int64_t n_records) {
+    return plan_stages(stack(12), devices, lengths({300}, n_records)).stages.size();
+  };
+  EXPECT_EQ(stages(1), 2U);
+  devices[1].asynchronous = true;
+  EXPECT_EQ(stages(1), 1U);
+  EXPECT_EQ(stages(100), 2U);
+}
+
 // A head as dear as two blocks, tied to the embedding table: it is work of the last stage, and its
 // table counts twice only where the ends are apart.
 TEST(Planner, AHeadCountsAsWorkAndItsTableOnce) {

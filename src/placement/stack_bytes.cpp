@@ -24,7 +24,8 @@ int64_t StackBytes::weights(int64_t first, int64_t last) const {
   return bytes;
 }
 
-int64_t StackBytes::activations(const PeakLoad& peak, int64_t first, int64_t last) const {
+int64_t StackBytes::activations(const PeakLoad& peak, int64_t first, int64_t last,
+                                bool asynchronous) const {
   if (first == last) return 0;
   const double bias = cost_.activation_bytes_per_max_len + bias_[static_cast<size_t>(last)] -
                       bias_[static_cast<size_t>(first)];
@@ -34,9 +35,8 @@ int64_t StackBytes::activations(const PeakLoad& peak, int64_t first, int64_t las
                      static_cast<double>(std::min(peak.tokens, cost_.tile_rows)) +
                  bias * static_cast<double>(peak.max_len);
   // What waits before the first stage is token ids, before the others hidden states in float32.
-  if (first > 0) {
-    bytes += static_cast<double>(peak.n_waiting) * tokens * static_cast<double>(cost_.d_model) * 4;
-  }
+  const int64_t n_hidden = (first > 0 ? peak.n_waiting : 0) + (asynchronous ? 1 : 0);
+  bytes += static_cast<double>(n_hidden) * tokens * static_cast<double>(cost_.d_model) * 4;
   return static_cast<int64_t>(std::ceil(bytes));
 }
 

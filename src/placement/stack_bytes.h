@@ -23,8 +23,9 @@ class StackBytes {
   int64_t n_layers() const { return n_layers_; }
   // Of blocks [first, last) with what goes with the stack's ends; 0 for no blocks.
   int64_t weights(int64_t first, int64_t last) const;
-  // Rounded up; 0 for no blocks.
-  int64_t activations(const PeakLoad& peak, int64_t first, int64_t last) const;
+  // Rounded up; 0 for no blocks. An asynchronous device has two micro-batches under way: the next
+  // one is computed while the hidden states of the one before leave.
+  int64_t activations(const PeakLoad& peak, int64_t first, int64_t last, bool asynchronous) const;
   int64_t caches(int64_t n_pages, int64_t first, int64_t last) const;
 
  private:

@@ -93,7 +93,8 @@ double StageModel::seconds_per_token(size_t device, int64_t first, int64_t last)
 }
 
 int64_t StageModel::needed_bytes(size_t device, int64_t first, int64_t last) const {
-  return weight_bytes(first, last) + activation_bytes(first, last) + devices_[device].fixed_bytes;
+  return weight_bytes(first, last) + activation_bytes(device, first, last) +
+         devices_[device].fixed_bytes;
 }
 
 }  // namespace quintet

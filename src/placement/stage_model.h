@@ -33,8 +33,8 @@ class StageModel {
 
   double seconds_per_token(size_t device, int64_t first, int64_t last) const;
   int64_t weight_bytes(int64_t first, int64_t last) const { return bytes_.weights(first, last); }
-  int64_t activation_bytes(int64_t first, int64_t last) const {  // peak
-    return bytes_.activations(peak_, first, last);
+  int64_t activation_bytes(size_t device, int64_t first, int64_t last) const {  // peak
+    return bytes_.activations(peak_, first, last, devices_[device].asynchronous);
   }
   int64_t needed_bytes(size_t device, int64_t first, int64_t last) const;
 

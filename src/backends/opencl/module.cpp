@@ -81,6 +81,7 @@ QuintetStatus find_device(const char* name, int32_t index, QuintetDeviceFacts* f
     facts->total_bytes = info.total_bytes;
     facts->free_bytes = info.free_bytes;
     facts->n_units = info.n_cores;
+    facts->asynchronous = 1;
     return kQuintetOk;
   });
 }
