@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <thread>
 
-#include "link/fake_device.h"
+#include "link/async_fake_device.h"
 #include "link/registry.h"
 
 namespace quintet {
@@ -56,6 +58,26 @@ TEST(Link, OtherMemoryGoesThroughTheHost) {
       }
     }
   }
+}
+
+// What was called after the mark is still under way when the rows have left.
+TEST(Link, RowsLeaveAnAsynchronousDeviceBesideLaterOps) {
+  AsyncFakeDevice a("fake:0");
+  FakeDevice b("fake:1");
+  const auto link = make_link(a, b);
+  std::promise<void> arrived;
+  Parcel parcel = make_parcel(a, 5, 4);
+  a.run([hidden = parcel.hidden] { FakeDevice::row(hidden, 0)[0] = 100; });
+  const uint64_t mark = a.mark();
+  std::future_status seen = std::future_status::timeout;
+  a.run([&] { seen = arrived.get_future().wait_for(std::chrono::seconds(5)); });
+  link->send(parcel, mark);
+  link->receive(parcel);
+  arrived.set_value();
+  EXPECT_EQ(FakeDevice::row(parcel.hidden, 0)[0], 100);
+  EXPECT_EQ(FakeDevice::row(parcel.hidden, 4)[3], 20);
+  a.wait();
+  EXPECT_EQ(seen, std::future_status::ready);
 }
 
 TEST(HostBuffers, MemoryIsUsedAgain) {
