@@ -2,6 +2,7 @@
 // lanes of each width, work-groups of several sizes, whatever this device's own form is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
