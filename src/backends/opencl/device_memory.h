@@ -20,6 +20,7 @@
 
 namespace quintet::opencl {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): OpenCL's handles are released with a check
 struct Block {
   cl::Buffer memory;
   size_t bytes = 0;

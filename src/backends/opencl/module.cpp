@@ -1,7 +1,9 @@
 // The module's entry point: statuses and messages around what platforms.h and QueueSession throw.
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "backends/opencl/ledger.h"
@@ -95,7 +97,7 @@ QuintetStatus open_device(const char* name, const QuintetOpenOptions* /*options*
     if (!caches.empty() && !keeps_own_cache(found.device)) {
       options.kernel_folder = caches / "opencl";
     }
-    auto session = std::make_unique<QueueSession>(found, std::move(options));
+    auto session = std::make_unique<QueueSession>(found, options);
     *device = static_cast<Device*>(new OpenclDevice(std::move(session)));
     return kQuintetOk;
   });

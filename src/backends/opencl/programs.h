@@ -3,9 +3,9 @@
 #define QUINTET_BACKENDS_OPENCL_PROGRAMS_H_
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +32,16 @@ class Programs {
   int compiled() const { return compiled_; }  // programs that were not found on disk
 
  private:
+  // Looks kernels up without making strings.
+  struct Less {
+    using is_transparent = void;
+    using Views = std::tuple<std::string_view, std::string_view, std::string_view>;
+    template <typename First, typename Second>
+    bool operator()(const First& first, const Second& second) const {
+      return Views(first) < Views(second);
+    }
+  };
+
   void keep(const std::string& key, const cl::Program& program) const;
 
   const FoundDevice device_;
@@ -41,7 +51,7 @@ class Programs {
   const std::string options_;   // of every program
   int compiled_ = 0;
   std::map<std::pair<std::string, std::string>, cl::Program> programs_;  // by source, defines
-  std::map<std::tuple<std::string, std::string, std::string>, cl::Kernel, std::less<>> kernels_;
+  std::map<std::tuple<std::string, std::string, std::string>, cl::Kernel, Less> kernels_;
 };
 
 }  // namespace quintet::opencl

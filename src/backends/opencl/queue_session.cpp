@@ -50,7 +50,7 @@ Limits limits_of(const cl::Device& device) {
   return limits;
 }
 
-QueueSession::QueueSession(const FoundDevice& device, SessionOptions options)
+QueueSession::QueueSession(const FoundDevice& device, const SessionOptions& options)
     : name_(device.info.name),
       queues_(guarded(name_, [&] { return borrow_queues(device); })),
       device_(in_context(device, queues_)),
@@ -63,7 +63,7 @@ QueueSession::QueueSession(const FoundDevice& device, SessionOptions options)
       copy_queue_(queues_.copies),
       copies_(context_, copy_queue_, pinned_),
       staged_(context_, ops_),
-      programs_(device_, context_, std::move(options.kernel_folder)) {
+      programs_(device_, context_, options.kernel_folder) {
   const auto commit = [queue = copy_queue_, lazy = !limits_.host_memory](const cl::Buffer& buffer) {
     if (!lazy) return;
     queue.enqueueMigrateMemObjects({buffer}, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED);

@@ -37,7 +37,7 @@ struct SessionOptions {
 
 class QueueSession : public Session {
  public:
-  explicit QueueSession(const FoundDevice& device, SessionOptions options = {});
+  explicit QueueSession(const FoundDevice& device, const SessionOptions& options = {});
   ~QueueSession() override;
 
   const std::string& device_name() const override { return name_; }
@@ -68,6 +68,7 @@ class QueueSession : public Session {
  private:
   void set_bytes(cl::Kernel& kernel, cl_uint index, size_t bytes, const void* value) override;
 
+  // NOLINTNEXTLINE(bugprone-exception-escape): OpenCL's handles are released with a check
   struct Marker {
     uint64_t ticket = 0;  // of the last op before it
     cl::Event event;

@@ -94,12 +94,12 @@ class Session {
   }
   void set(cl::Kernel& kernel, cl_uint& index, const cl::Buffer& buffer) {
     const cl_mem memory = buffer();
-    set_bytes(kernel, index++, sizeof(memory), &memory);
+    set_bytes(kernel, index++, sizeof(cl_mem), &memory);
   }
   void set(cl::Kernel& kernel, cl_uint& index, const MatrixArg& matrix) {
-    set_bytes(kernel, index++, sizeof(matrix.memory), &matrix.memory);
-    set_bytes(kernel, index++, sizeof(matrix.offset), &matrix.offset);
-    set_bytes(kernel, index++, sizeof(matrix.stride), &matrix.stride);
+    set_bytes(kernel, index++, sizeof(cl_mem), &matrix.memory);
+    set_bytes(kernel, index++, sizeof(cl_long), &matrix.offset);
+    set_bytes(kernel, index++, sizeof(cl_long), &matrix.stride);
   }
   virtual void set_bytes(cl::Kernel& kernel, cl_uint index, size_t bytes, const void* value) = 0;
 };
