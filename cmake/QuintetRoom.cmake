@@ -13,6 +13,7 @@ function(quintet_room name)
   set_property(GLOBAL APPEND PROPERTY QUINTET_ROOMS quintet_${name})
   if(QUINTET_TESTS AND ROOM_TESTS)
     add_executable(quintet_${name}_test ${ROOM_TESTS})
+    target_compile_options(quintet_${name}_test PRIVATE ${QUINTET_TEST_OPTIONS})
     target_link_libraries(quintet_${name}_test PRIVATE quintet_${name} GTest::gtest_main GTest::gmock)
     target_compile_definitions(quintet_${name}_test PRIVATE
       QUINTET_FIXTURES="${PROJECT_SOURCE_DIR}/tests/fixtures" QUINTET_SOURCE="${PROJECT_SOURCE_DIR}")
