@@ -26,7 +26,7 @@ inline constexpr double kTolerance = 2e-6;  // norm of the difference over norm
 
 inline std::vector<std::string> test_devices() {
   const char* names = std::getenv("QUINTET_TEST_DEVICES");
-  return split_list(names == nullptr ? "cpu:0" : names);
+  return split_list(names == nullptr ? "cpu:0,opencl:0,opencl:0/2[1]" : names);
 }
 
 inline std::vector<float> numbers(size_t n, uint32_t seed, float scale = 1) {

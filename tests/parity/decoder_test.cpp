@@ -1,5 +1,5 @@
 // Decoders against stored outputs of the original Python models, on every device named in
-// QUINTET_TEST_DEVICES (default reference:0,cpu:0): whole, split over two devices, and token by
+// QUINTET_TEST_DEVICES (device_pair.h): whole, split over two devices, and token by
 // token through the caches (the same bits). QUINTET_DECODER_FIXTURES names another folder made by
 // make_decoders.py.
 #include "models/decoder.h"
@@ -16,8 +16,9 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "core/error.h"
 #include "core/json.h"
-#include "core/split_list.h"
+#include "device_pair.h"
 #include "models/encoder.h"
 #include "models/step_maker.h"
 #include "weights/checkpoint.h"
@@ -29,6 +30,7 @@ namespace fs = std::filesystem;
 
 // Norm of the difference over norm, of one sequence's rows.
 constexpr double kTolerance = 5e-6;
+constexpr double kMixedTolerance = 1e-5;  // of devices of which one does not divide exactly
 constexpr CachePages kPages{.self = 64, .cross = 32};
 
 std::string environment(const char* name, const std::string& otherwise) {
@@ -144,8 +146,16 @@ class DecoderParity : public testing::TestWithParam<std::tuple<std::string, std:
  protected:
   void SetUp() override {
     const fs::path folder = fixtures() / std::get<1>(GetParam());
-    first_ = open_device(std::get<0>(GetParam()));
-    second_ = open_device(std::get<0>(GetParam()));
+    DevicePair pair;
+    try {
+      pair = open_pair(std::get<0>(GetParam()));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kDevice) throw;
+      GTEST_SKIP() << error.what();
+    }
+    first_ = pair.first;
+    second_ = pair.second;
+    same_arithmetic_ = same_arithmetic(pair);
     model_ = load_decoder_model(folder);
     checkpoint_ = Checkpoint::open(folder);
     expected_ = Checkpoint::open(folder / "expected");
@@ -277,6 +287,7 @@ class DecoderParity : public testing::TestWithParam<std::tuple<std::string, std:
 
   std::shared_ptr<Device> first_;
   std::shared_ptr<Device> second_;
+  bool same_arithmetic_ = true;  // of both: not one bit differs
   std::unique_ptr<DecoderModel> model_;
   std::unique_ptr<Checkpoint> checkpoint_;
   std::unique_ptr<Checkpoint> expected_;
@@ -294,7 +305,12 @@ TEST_P(DecoderParity, TeacherForcingMatchesWholeAndSplit) {
     const double error = error_of(c, got);
     EXPECT_LE(error, kTolerance) << c.name;
     worst = std::max(worst, error);
-    EXPECT_EQ(teach(two, c.rows), got) << c.name;
+    const auto parts = teach(two, c.rows);
+    if (same_arithmetic_) {
+      EXPECT_EQ(parts, got) << c.name;
+    } else {
+      EXPECT_LE(error_of(c, parts), kMixedTolerance) << c.name;
+    }
     for (size_t row = 0; row < c.rows.size(); ++row) {
       EXPECT_EQ(teach(one, {c.rows[row]}).front(), got[row]) << c.name << " row " << row;
     }
@@ -313,7 +329,10 @@ TEST_P(DecoderParity, TokenByTokenGivesTheSameBits) {
     if (holes) continue;
     const auto prompt_wise = teach(one, c.rows);
     EXPECT_EQ(walk(one, c.rows), prompt_wise) << c.name;
-    EXPECT_EQ(walk(two, c.rows), prompt_wise) << c.name;
+    EXPECT_EQ(walk(two, c.rows), teach(two, c.rows)) << c.name;
+    if (same_arithmetic_) {
+      EXPECT_EQ(walk(two, c.rows), prompt_wise) << c.name;
+    }
   }
 }
 
@@ -325,8 +344,7 @@ std::string name_of_case(const testing::TestParamInfo<DecoderParity::ParamType>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Decoders, DecoderParity,
-                         testing::Combine(testing::ValuesIn(split_list(environment(
-                                              "QUINTET_TEST_DEVICES", "reference:0,cpu:0"))),
+                         testing::Combine(testing::ValuesIn(pairs_under_test()),
                                           testing::ValuesIn(folders())),
                          name_of_case);
 
