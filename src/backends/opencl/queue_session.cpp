@@ -52,7 +52,7 @@ Limits limits_of(const cl::Device& device) {
 
 QueueSession::QueueSession(const FoundDevice& device, const SessionOptions& options)
     : name_(device.info.name),
-      queues_(guarded(name_, [&] { return borrow_queues(device); })),
+      queues_(guarded(name_, [&] { return borrow_queues(device, options.kernel_folder); })),
       device_(in_context(device, queues_)),
       limits_(options.limits.has_value()
                   ? *options.limits
@@ -63,7 +63,8 @@ QueueSession::QueueSession(const FoundDevice& device, const SessionOptions& opti
       copy_queue_(queues_.copies),
       copies_(context_, copy_queue_, pinned_),
       staged_(context_, ops_),
-      programs_(device_, context_, options.kernel_folder) {
+      programs_(*queues_.programs),
+      kernel_folder_(options.kernel_folder) {
   const auto commit = [queue = copy_queue_, lazy = !limits_.host_memory](const cl::Buffer& buffer) {
     if (!lazy) return;
     queue.enqueueMigrateMemObjects({buffer}, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED);
@@ -77,7 +78,7 @@ QueueSession::~QueueSession() {
   try {
     ops_.finish();
     copies_.finish();
-    give_back_queues(name_, queues_);
+    give_back_queues(name_, kernel_folder_, queues_);
   } catch (const cl::Error&) {
     // nobody is left to tell, and the queues are of no use any more
   }

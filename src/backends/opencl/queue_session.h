@@ -89,7 +89,8 @@ class QueueSession : public Session {
   Copies copies_;
   StagedArrays staged_;
   std::shared_ptr<DeviceMemory> memory_;
-  Programs programs_;
+  Programs& programs_;
+  const std::filesystem::path kernel_folder_;
   std::shared_ptr<DeviceBuffer> scratch_;
   std::mutex mutex_;  // of the markers
   std::deque<Marker> markers_;

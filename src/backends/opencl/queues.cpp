@@ -7,9 +7,12 @@
 namespace quintet::opencl {
 namespace {
 
+using Key =
+    std::pair<std::string, std::filesystem::path>;  // the device's name, its kernels' folder
+
 struct Idle {
   std::mutex mutex;
-  std::multimap<std::string, Queues> queues;  // by the device's name
+  std::multimap<Key, Queues> queues;
 };
 
 Idle& idle() {
@@ -19,10 +22,10 @@ Idle& idle() {
 
 }  // namespace
 
-Queues borrow_queues(const FoundDevice& device) {
+Queues borrow_queues(const FoundDevice& device, const std::filesystem::path& kernel_folder) {
   {
     const std::scoped_lock lock(idle().mutex);
-    const auto found = idle().queues.find(device.info.name);
+    const auto found = idle().queues.find(Key(device.info.name, kernel_folder));
     if (found != idle().queues.end()) {
       Queues queues = std::move(found->second);
       idle().queues.erase(found);
@@ -33,12 +36,14 @@ Queues borrow_queues(const FoundDevice& device) {
   return {.device = device.device,
           .context = context,
           .ops = cl::CommandQueue(context, device.device),
-          .copies = cl::CommandQueue(context, device.device)};
+          .copies = cl::CommandQueue(context, device.device),
+          .programs = std::make_shared<Programs>(device, context, kernel_folder)};
 }
 
-void give_back_queues(const std::string& device_name, Queues queues) {
+void give_back_queues(const std::string& device_name, const std::filesystem::path& kernel_folder,
+                      Queues queues) {
   const std::scoped_lock lock(idle().mutex);
-  idle().queues.emplace(device_name, std::move(queues));
+  idle().queues.emplace(Key(device_name, kernel_folder), std::move(queues));
 }
 
 }  // namespace quintet::opencl
