@@ -45,6 +45,11 @@ for model in t5 gpt2; do
   cmp two.$model.jsonl yardstick.$model.jsonl || fail "$model: tokens differ from the yardstick's"
 done
 
+# Every class, split in every way, as the spec file beside the example says; under sanitizers one.
+"$folder/quintet/bin/quintet-conformance" --device-spec backend/spec.json \
+  ${sanitizers:+--only T5ForConditionalGeneration} >conformance.txt 2>&1 ||
+  fail "conformance: $(cat conformance.txt)"
+
 refused() {  # CODE TEXT DEVICES [MORE]: embed ends with that code and says that text
   local code=0 said
   said=$(embed none.jsonl "$3" "${@:4}" 2>&1) || code=$?
