@@ -103,11 +103,12 @@ std::string skips(const Report& report) {
     if (found == lines.end()) found = lines.insert(found, {line, {}});
     found->second.push_back(result.model_class);
   }
-  for (const auto& [line, classes] : lines) {
+  for (const auto& entry : lines) {
+    const std::vector<std::string>& classes = entry.second;
     const bool all = classes.size() > 1 && std::ranges::all_of(report.results, [&](const auto& r) {
                        return std::ranges::find(classes, r.model_class) != classes.end();
                      });
-    text += fmt::format("skip {} ({})\n", line,
+    text += fmt::format("skip {} ({})\n", entry.first,
                         all ? "all classes" : fmt::format("{}", fmt::join(classes, ", ")));
   }
   return text.empty() ? text : "\n" + text;

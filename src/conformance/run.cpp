@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 
 #include "conformance/checkpoint_maker.h"
 #include "conformance/isolation.h"
@@ -30,8 +29,9 @@ std::vector<const Item*> chosen(const std::vector<Item>& all, const std::vector<
   }
   for (const std::string& name : asked) {
     if (std::ranges::find(all, name, &Item::name) != all.end()) continue;
-    fail(ErrorKind::kUsage, "{} {}: no such {}; there are {}", option, name, what,
-         fmt::join(all | std::views::transform(&Item::name), ", "));
+    std::string names;
+    for (const Item& item : all) names += (names.empty() ? "" : ", ") + std::string(item.name);
+    fail(ErrorKind::kUsage, "{} {}: no such {}; there are {}", option, name, what, names);
   }
   return items;
 }
