@@ -115,7 +115,9 @@ std::string names_of(const std::vector<FoundDevice>& devices) {
     text +=
         fmt::format("{}{} ({})", text.empty() ? "" : ", ", found.info.name, found.info.description);
   }
-  return text.empty() ? "none" : text;
+  return text.empty() ? "none (PoCL has none where it cannot write its cache: POCL_CACHE_DIR names "
+                        "another folder)"
+                      : text;
 }
 
 // The units of each part: as equal as can be, larger ones first.

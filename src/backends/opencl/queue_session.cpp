@@ -12,6 +12,7 @@ namespace quintet::opencl {
 namespace {
 
 constexpr uint64_t kOpsPerMarker = 16;
+constexpr size_t kMostStaged = size_t{4} << 20;  // bytes under way at once
 constexpr size_t kElementwiseGroup = 64;
 
 // The largest power of two that divides the work-items and is no larger than a group may be.
@@ -90,6 +91,11 @@ cl::Kernel& QueueSession::kernel(const char* source, const char* name, const std
 
 cl::Buffer QueueSession::stage(const void* values, size_t bytes) {
   return guarded(name_, [&] {
+    staged_bytes_ += bytes;
+    if (staged_bytes_ > kMostStaged) {  // the driver keeps them until the ops are done
+      ops_.finish();
+      staged_bytes_ = bytes;
+    }
     if (pinned_) return staged_.stage(values, bytes);
     // Main memory: the driver copies the values before it returns.
     const void* from = bytes == 0 ? static_cast<const void*>("") : values;

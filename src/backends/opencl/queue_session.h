@@ -92,7 +92,8 @@ class QueueSession : public Session {
   Programs& programs_;
   const std::filesystem::path kernel_folder_;
   std::shared_ptr<DeviceBuffer> scratch_;
-  std::mutex mutex_;  // of the markers
+  size_t staged_bytes_ = 0;  // since the queue was last empty
+  std::mutex mutex_;         // of the markers
   std::deque<Marker> markers_;
   uint64_t done_ = 0;  // ops up to this ticket are done
 };
