@@ -1,8 +1,10 @@
 #include "conformance/cell.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 
@@ -39,7 +41,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 // The first value in which they differ.
 std::string first_difference(const std::vector<float>& expected, const std::vector<float>& found) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    if (std::memcmp(&expected[i], &found[i], sizeof(float)) != 0) {
+    if (std::bit_cast<uint32_t>(expected[i]) != std::bit_cast<uint32_t>(found[i])) {
       return fmt::format("value {} is {:.9g} instead of {:.9g}", i, found[i], expected[i]);
     }
   }

@@ -120,7 +120,7 @@ void add_t5_stack(TensorWriter& tensors, const T5Shape& shape, const std::string
     const std::string name = fmt::format("{}block.{}.layer.", stack, block);
     int layer = 0;
     const auto next = [&] {
-      const std::string prefix = fmt::format("{}{}.", name, layer++);
+      std::string prefix = fmt::format("{}{}.", name, layer++);
       tensors.random(prefix + "layer_norm.weight", {kDModel}, 0.1, 1);
       return prefix;
     };

@@ -101,11 +101,11 @@ class SpecReader {
 
 // "device_name" and "devices": a kind with all its devices or those listed, one device, or a mix.
 void read_devices(const SpecReader& reader, const json& spec, DeviceSpec& result) {
-  const char* const kExpected =
+  const char* const expected =
       "the name of a kind such as \"mydev\", or a list of devices such as "
       "[\"cpu[0]\", \"mydev:0\"]";
   if (!reader.has("device_name")) {
-    reader.refuse("has no 'device_name', expected {}", kExpected);
+    reader.refuse("has no 'device_name', expected {}", expected);
   }
   const json& given = spec.at("device_name");
   if (given.is_array()) {
@@ -115,7 +115,7 @@ void read_devices(const SpecReader& reader, const json& spec, DeviceSpec& result
     result.devices = reader.names("device_name");
     return;
   }
-  const std::string name = reader.text("device_name", given, kExpected);
+  const std::string name = reader.text("device_name", given, expected);
   result.kind = kind_of(name);
   if (result.kind != name) {  // one device
     if (reader.has("devices")) {
