@@ -1,12 +1,14 @@
 #include "backends/module.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -141,11 +143,26 @@ class Module {
   std::vector<std::string> prefixes_;
 };
 
+// dlopen() maps what the header promises: of a file that is shorter the program would die.
+void check_whole(const fs::path& file) {
+  std::error_code ignored;
+  Elf64_Ehdr header{};
+  std::ifstream in(file, std::ios::binary);
+  if (!in.read(reinterpret_cast<char*>(&header), sizeof(header))) return;  // dlopen() says why
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
+  const uint64_t tables = uint64_t{header.e_shnum} * header.e_shentsize;
+  const uint64_t bytes = fs::file_size(file, ignored);
+  if (header.e_shoff <= bytes && tables <= bytes - header.e_shoff) return;
+  fail(ErrorKind::kDevice, "backend module {}: cut short: {} bytes of at least {}; copy it anew",
+       file.string(), bytes, header.e_shoff + tables);
+}
+
 const QuintetBackendV1& entry_of(const fs::path& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) {
     fail(ErrorKind::kDevice, "backend module {}: cannot be opened: no such file", file.string());
   }
+  check_whole(file);
   // A bare name would be looked for in the system's folders instead.
   const std::string path = fs::absolute(file).string();
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

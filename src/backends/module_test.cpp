@@ -55,6 +55,12 @@ TEST(Module, WhatIsWrongWithAFileIsSaidWithItsName) {
   const std::string text = testing::TempDir() + "not_a_library.so";
   std::ofstream(text) << "text";
   EXPECT_THAT(message([&] { load_backend(text); }), HasSubstr("not_a_library.so"));
+  const std::string cut = testing::TempDir() + "cut_short.so";
+  std::filesystem::copy_file(kFolder + "/libquintet_toy.so", cut,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
+  EXPECT_THAT(message([&] { load_backend(cut); }),
+              AllOf(HasSubstr("cut_short.so"), HasSubstr("cut short")));
   EXPECT_THAT(message([] { load_backend(""); }), HasSubstr("cannot be opened"));
   EXPECT_THAT(message([] { load_backend(kFolder); }), HasSubstr("cannot be opened"));
 }
