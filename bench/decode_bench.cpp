@@ -15,12 +15,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/thread_pool.h"
+#include "bench_support.h"
 
 using namespace quintet;
 
@@ -49,16 +49,6 @@ struct Options {
   std::vector<std::string> names;
 };
 
-std::vector<int64_t> numbers_in(const std::string& list) {
-  std::vector<int64_t> numbers;
-  for (size_t at = 0; at < list.size();) {
-    size_t used = 0;
-    numbers.push_back(std::stoll(list.substr(at), &used));
-    at += used + 1;
-  }
-  return numbers;
-}
-
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -81,14 +71,6 @@ Options parse(int argc, char** argv) {
     }
   }
   return options;
-}
-
-std::vector<float> numbers(size_t n) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-  std::vector<float> values(n);
-  for (float& value : values) value = uniform(random);
-  return values;
 }
 
 using Words = uint64_t __attribute__((vector_size(32)));
@@ -114,11 +96,6 @@ double seconds_of(const std::function<void()>& work, int threads) {
   const double start = now();
   work();
   return now() - start;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // A read of everything in `memory`, each thread a contiguous part of it.

@@ -16,11 +16,11 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/cpu_device.h"
+#include "bench_support.h"
 
 using namespace quintet;
 
@@ -60,26 +60,12 @@ Options parse(int argc, char** argv) {
     } else if (arg == "--isa") {
       options.isa = value() == "avx2" ? Isa::kAvx2 : Isa::kAvx512;
     } else if (arg == "--rows") {
-      options.rows.clear();
-      const std::string list = value();
-      for (size_t at = 0; at < list.size();) {
-        size_t used = 0;
-        options.rows.push_back(std::stoll(list.substr(at), &used));
-        at += used + 1;
-      }
+      options.rows = numbers_in(value());
     } else {
       options.names.push_back(arg);
     }
   }
   return options;
-}
-
-std::vector<float> numbers(size_t n) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-  std::vector<float> values(n);
-  for (float& value : values) value = uniform(random);
-  return values;
 }
 
 // Time that this thread has computed: what other programs take of the core does not count.
@@ -93,11 +79,6 @@ double seconds_of(const std::function<void()>& work, int repeats) {
   const double start = thread_seconds();
   for (int i = 0; i < repeats; ++i) work();
   return (thread_seconds() - start) / repeats;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Takes turns; [contestant][turn] seconds.

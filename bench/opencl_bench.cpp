@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "backends/opencl/opencl_device.h"
 #include "backends/opencl/platforms.h"
 #include "backends/opencl/queue_session.h"
+#include "bench_support.h"
 #ifdef QUINTET_HAS_CLBLAST
 #include <clblast.h>  // after opencl.h, which says what version of the headers is meant
 #endif
@@ -68,13 +68,7 @@ Options parse(int argc, char** argv) {
     } else if (arg == "--no-clblast") {
       options.clblast = false;
     } else if (arg == "--rows") {
-      options.rows.clear();
-      const std::string list = value();
-      for (size_t at = 0; at < list.size();) {
-        size_t used = 0;
-        options.rows.push_back(std::stoll(list.substr(at), &used));
-        at += used + 1;
-      }
+      options.rows = numbers_in(value());
     } else {
       options.names.push_back(arg);
     }
@@ -82,23 +76,10 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-std::vector<float> numbers(size_t n) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
-  std::vector<float> values(n);
-  for (float& value : values) value = uniform(random);
-  return values;
-}
-
 double seconds(bool wall) {
   struct timespec now {};
   ::clock_gettime(wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Takes turns; [contestant][turn] seconds. Each repeats its work for as long as pays.
